@@ -380,7 +380,7 @@ def test_data_are_never_selected_over(tmp_path):
         data = {"open_set__num_unseen": unseen, "open_set__num_val": unseen}
         store_runs(tmp_path / "both", f"u{unseen}", [0.5], **data)
     both = table_of(tmp_path / "both")
-    assert both.columns == found.columns and "also differ in open_set.num_val" in remarks(both)
+    assert both.columns == found.columns
 
 
 def test_a_column_is_a_task_whatever_keys_its_shift_ignores(tmp_path):
@@ -542,14 +542,6 @@ def test_the_papers_tables_are_whole():
     )
 
 
-def test_each_row_of_the_paper_says_why_numbers_may_differ():
-    for published in paper.TABLES.values():
-        found = paper.reasons(published.numbers)
-        assert sorted(row for rows in found.values() for row in rows) == sorted(published.numbers)
-        assert all(text.endswith(".") and text.count(". ") == 0 for text in found)
-    assert (Path(__file__).parents[1] / paper.DETAILS).is_file()
-
-
 def test_the_papers_numbers_beside_ours(tmp_path):
     for unseen in (1, 3):
         data = {"open_set__num_unseen": unseen}
@@ -569,7 +561,7 @@ def test_the_papers_numbers_beside_ours(tmp_path):
         ["macro_recall", "PGL+SAGE", "Cora, num_unseen 3", 0.718, 0.05],
     ]
     assert f"{other}: no row of the paper has the same srnc.pseudo_labels" in remarks(found)
-    assert "PGL+SAGE beside the paper: the paper gives neither its splits" in remarks(found)
+    assert (Path(__file__).parents[1] / paper.DETAILS).is_file() and paper.DETAILS in remarks(found)
     text = render.text(found)
     assert re.search(r"PGL\+SAGE +75\.0 ± 5\.0 \(2\) +73\.3 ± 4\.3 ", text)
     assert re.search(r"GCN +65\.0 ± 5\.0 \(2\) +- ", text)
@@ -707,9 +699,8 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     known["verdict"] = {"figures": {"test_unknown_share": 0.1012}}
     home = store_runs(tmp_path, "mine", [1.0], task="file/mine", record=known)
     row = summary.summarise("mine", records.read_results(home))
-    _, note, share = summary.notes([row, row | {"name": "too"}])
+    _, note = summary.notes([row, row | {"name": "too"}])
     assert note.startswith("mine and too: no test node")
-    assert "10.1 % of the labelled test nodes" in share
     other = known | {"test": {"micro_f1": 0.9, "known_accuracy": 1.0}}
     control = store_runs(tmp_path, "pgl", [0.9], "pgl", task="file/mine", record=other)
     compared = compare.table(collect([home, control]))

@@ -12,9 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
-from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.text import tell
-from graphgym_srnc.errors import InputError, not_one_of
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, config_files, records
 from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 
@@ -172,19 +171,6 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
     for name, value in least.items():
         if not value <= getattr(args, name) < math.inf:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
-
-
-def check_names(settings: config_files.Settings, words: Sequence[str]) -> None:
-    """Check the names of a method and a shift, of a config file and the words after it, before
-    slow imports.
-
-    Raises:
-        InputError: a method or shift does not exist.
-    """
-    names = {"train.mode": methods.names(), "dataset.format": shifts.names()}
-    for key, value in (*settings.items(), *config_files.pairs(words)):
-        if key in names and value not in names[key]:
-            raise not_one_of(key, value, names[key])
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:

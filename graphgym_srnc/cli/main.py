@@ -114,7 +114,6 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError.plain("--resume", "it excludes --overwrite", hint)
     if hasattr(args, "cfg"):
         args.settings = config_files.read(args.cfg)
-        arguments.check_names(args.settings, args.overrides)
     if args.command in arguments.OUTS:
         arguments.check_outs(args)
     if hasattr(args, "run") and not Path(args.run).is_file():

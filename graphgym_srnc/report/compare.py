@@ -91,7 +91,6 @@ class Table:
     columns: list[str]
     runs: DataFrame  # runs of the chosen settings, with their row, column and unit
     pooled: set[str]  # keys in which runs of one cell still differ
-    implied: list[str]  # keys in which columns differ, but which follow from those that they name
     left_out: int  # number of runs of the oracle that are left out
     lost: list[Lost]
     published: Published | None  # the paper's table beside ours
@@ -166,10 +165,10 @@ def table(
         ddof: 0 or 1, the standard deviation of ``stats.DEVIATIONS``.
 
     Raises:
-        InputError: an unknown metric, split, key, row, test or table; no pairs with the chosen row;
-            settings without validation scores.
+        InputError: an unknown metric, key or row; no pairs with the chosen row; settings without
+            validation scores; a level or a deviation that is none.
     """
-    _check_options(paper, split, test, alpha, ddof)
+    _check_level(alpha, ddof)
     split = scored_split(found.runs, split)
     published = TABLES.get(paper or "")
     metrics = _metrics(metrics, found.runs, split, published)
@@ -212,7 +211,6 @@ def table(
         columns=_sorted_columns(runs),
         runs=runs,
         pooled=arranged.pooled,
-        implied=arranged.implied,
         left_out=arranged.left_out,
         lost=lost,
         published=published,
@@ -222,16 +220,10 @@ def table(
     )
 
 
-def _check_options(paper: str | None, split: str, test: str, alpha: float, ddof: int) -> None:
-    """Refuse options that name no table, split, test or deviation, and a level that is none."""
+def _check_level(alpha: float, ddof: int) -> None:
+    """Refuse a level and a deviation that are none."""
     if ddof not in (0, 1):
         raise InputError("ddof", ddof, "0 or 1")
-    if paper and paper not in TABLES:
-        raise InputError("paper", paper, ", ".join(TABLES))
-    if split not in (AUTO, *stats.SPLITS):
-        raise InputError("split", split, ", ".join((AUTO, *stats.SPLITS)))
-    if test not in statistics.TESTS:
-        raise InputError("test", test, ", ".join(statistics.TESTS))
     if not 0 < alpha < 1:
         raise InputError("alpha", alpha, "more than 0, less than 1")
 

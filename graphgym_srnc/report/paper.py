@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import yaml
 
@@ -78,21 +78,7 @@ def _first(entries: Mapping[str, Facts], facts: Facts) -> str | None:
 
 _FILE = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
 TABLES = {name: Published(**table) for name, table in _FILE["tables"].items()}
-REASONS: dict[str, str] = _FILE["reasons"]
-"""Why a number of ours may differ from the paper's, by the first words of its row."""
-
 DETAILS = "docs/explanation/srnc.md"  # all differences from the paper
-
-
-def reasons(rows: Iterable[str]) -> dict[str, list[str]]:
-    """Rows of the paper's tables by the sentence that says why their numbers may differ."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        for name, text in REASONS.items():
-            if row.startswith(name):
-                found.setdefault(text, []).append(row)
-                break
-    return found
 
 
 # Caution about runs on ``arxiv_like`` beside the paper's numbers.

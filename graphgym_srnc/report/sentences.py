@@ -18,7 +18,7 @@ from graphgym_srnc.report.compare import (
     why_not_averaged,
 )
 from graphgym_srnc.report.frame import distinct_warnings
-from graphgym_srnc.report.paper import DETAILS, SYNTHETIC, TABLES, reasons
+from graphgym_srnc.report.paper import DETAILS, SYNTHETIC, TABLES
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
 from graphgym_srnc.report.tables import (
     ABSENT,
@@ -34,7 +34,8 @@ from graphgym_srnc.report.tables import (
 KNOWN_ONLY = (
     "no test node is of an unknown class, so the scores measure known classes only. A node"
     " predicted as unknown counts as an error. With `num_unseen=1` and `num_test=100`, a"
-    " labelled class of your own graph is hidden, so that both are scored."
+    " labelled class of your own graph is hidden, so that both are scored. If every class has"
+    " labels, set `open_set=False`."
 )
 ON_VAL = (
     "Scores on val are those of validation nodes, or of labels that SRNC+ held out in turn. The"
@@ -157,22 +158,17 @@ def _on_settings(table: Table) -> list[str]:
         out.append(f"To see other settings, give them rows: by config, or by {keys}.")
     if table.pooled:
         out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
-    if table.implied:
-        keys = ", ".join(table.implied)
-        out.append(f"Columns with other values of the keys in their names also differ in {keys}.")
     return out
 
 
 def _on_paper(table: Table) -> list[str]:
-    """Which rows stand beside no row of the paper, and why numbers may differ from its."""
+    """Which rows stand beside no row of the paper, and where to read why numbers may differ."""
     if not table.published:
         return []
     keys = listed(sorted(set().union(*table.published.variants.values())))
     others = [row for row in table.rows if row.endswith(OTHER_SETTINGS)]
     out = [f"{row}: no row of the paper has the same {keys}." for row in others]
-    beside = [row for row in table.rows if row in table.published.numbers]
-    for text, rows in reasons(beside).items():
-        out.append(f"{listed(rows)} beside the paper: {text} See {DETAILS}.")
+    out.append(f"Why numbers may differ from the paper's: {DETAILS}.")
     if (
         table.published is TABLES["close_set"]
         and (table.runs["dataset.name"] == "arxiv_like").any()

@@ -21,8 +21,7 @@ from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, figure, na
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
 
-NO_TEST_LABELS = "no test node has a label, so there are no test scores"
-NOT_TESTED = "no labels were kept for a test; `num_test=100` keeps 100 of them"
+NO_TEST_LABELS = "no test node has a label; with `num_test=100`, your own graph keeps 100 labels"
 
 Row = dict[str, Any]
 
@@ -54,22 +53,12 @@ def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -
     # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
     tests = [result.get("test", {}) for result in every]
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
-        is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
-        note = KNOWN_ONLY
-        if is_own:
-            note += " If every class has labels, set `open_set=False`."
-        row["notes"] = [note]
-        figures = [(result.get("verdict") or {}).get("figures", {}) for result in every]
-        if all("test_unknown_share" in own for own in figures):
-            share, _ = mean_std([own["test_unknown_share"] for own in figures])
-            called = "of the labelled test nodes are predicted as unknown."
-            row["notes"].append(f"{100 * share:.1f} % {called}")
+        row["notes"] = [KNOWN_ONLY]
     ranked = [test["unknown_auroc"] for test in tests if "unknown_auroc" in test]
     if mean_std(ranked)[0] < 0.5:
         row["notes"].append(BELOW_CHANCE)
     if not any(tests):
-        held_out = any(result.get("held_out") for result in every)
-        row["notes"] = [NOT_TESTED if held_out else NO_TEST_LABELS]
+        row["notes"] = [NO_TEST_LABELS]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         values = [test[metric] for test in tests if metric in test]
         if values:
@@ -109,8 +98,7 @@ def line(result: records.Result) -> str:
     text += f"{result['seconds']:.1f} s"
     classes = list(map(plain, result.get("hidden_classes", ())))
     if classes:
-        noun = "hidden classes" if len(classes) > 1 else "hidden class"
-        text += f"; {noun}: {', '.join(classes)}"
+        text += f"; hidden: {', '.join(classes)}"
     found = records.warnings_of(result)
     if found:
         text += f"; {counted(len(found), 'warning')}"

@@ -130,12 +130,8 @@ def _sentences(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> list[st
     if best is None:
         out = [f"{arm.name}: every trial failed"]
     else:
-        # Without a correction its power has no effect.
-        idle = {f"{key}_power" for key, value in best.setting.items() if value == "none"}
         changed = [
-            f"{key} {value}"
-            for key, value in best.setting.items()
-            if key not in idle and value != arm.defaults[key]
+            f"{key} {value}" for key, value in best.setting.items() if value != arm.defaults[key]
         ]
         words = ", ".join(changed) or "the unchanged config"
         out = [f"{arm.name}: {words} (trial {best.number}){_evidence(trials, best)}"]

@@ -61,13 +61,7 @@ def read(path: Path) -> list[Space]:
             spaces.append([])
         # GraphGym takes a line with a lone # anywhere for a comment.
         elif not words[0].startswith("#") and "#" not in words:
-            axis = _axis(line, where)
-            for kind in ("key", "alias"):
-                name = getattr(axis, kind)
-                if any(name == getattr(other, kind) for other in spaces[-1]):
-                    message = f"{where}: the {kind} {name} occurs twice in a search space"
-                    raise InputError.plain("grid", message, "Remove or rename one of them")
-            spaces[-1].append(axis)
+            spaces[-1].append(_axis(line, where))
     spaces = [space for space in spaces if space]
     if not spaces:
         hint = "Write at least one line: key alias [value,value]"

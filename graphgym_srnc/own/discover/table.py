@@ -18,7 +18,6 @@ from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
 from graphgym_srnc.own.discover.words import Shown, shown_node, typical_words
 
-SHORT = 16  # nodes with shorter lines, such as ids, are shown on one line
 NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words shown for a cluster
 TYPICAL = 5  # number of typical nodes shown for a cluster
@@ -248,10 +247,7 @@ def _details(row: Row) -> list[str]:
     lines = [f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}"]
     if row.leftover:
         lines.append(f"  leftover: {row.leftover}")
-    nodes = row.lines
-    if all(len(node) < SHORT for node in nodes):
-        nodes = [", ".join(nodes)]
-    lines += [f"  {node}" for node in nodes]
+    lines += [f"  {node}" for node in row.lines]
     for part in row.parts:
         words = ", ".join(part.words) or "no typical word"
         lines.append(f"  part {part.name}, {text.counted(part.size, 'node')}: {words}")
