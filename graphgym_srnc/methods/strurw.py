@@ -12,6 +12,7 @@ from graphgym_srnc.core.options import Share
 from graphgym_srnc.methods.shared.scores import Scored
 
 MAX_RATIO = 10.0  # of link shares; the minimum is the inverse
+READERS = ("gcnconv", "sageconv", "sgconv", "dgi", "sign")  # backbones that read edge weights
 
 
 class StruRW(Scored):
@@ -44,9 +45,8 @@ class StruRW(Scored):
         self.strength = strength
 
     def begin(self) -> None:
-        if not self.classifier.reads_weights:
-            kind = self.encoder.kind
-            text = f"strurw weighs edges, which layers of type {kind} may ignore."
+        if self.encoder.kind not in READERS:
+            text = f"strurw weighs edges, which layers of type {self.encoder.kind} may ignore."
             self.warnings.append(text)
 
     def episode(self) -> dict[str, float]:
