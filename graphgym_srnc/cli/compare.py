@@ -55,12 +55,11 @@ def _draw_ranks(table: compare.Table, path: Path, overwrite: bool) -> None:
     if len(found) > 1:
         ends = {column: re.sub(r"[^\w.,+]+", "-", column) for column in found}
         files = {column: path.with_stem(f"{path.stem}-{end}") for column, end in ends.items()}
-    for file in files.values():
-        arguments.check_out("--figure", str(file), overwrite)
     for column, ranking in found.items():
         title = f"{tables.name(table.metrics[0])} on {column}"
         facts = ranking.ranks, ranking.difference, title, sentences.nemenyi(table, ranking)
         figure = critical_difference_figure(*facts)
+        arguments.check_out("--figure", str(files[column]), overwrite)
         with arguments.writing("--figure", files[column]):
             save(figure, files[column])
         print(f"wrote {files[column]}")

@@ -138,10 +138,12 @@ def _tables(
     warnings = records.warnings_of(model.result).values()
     lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
     files = {"--out": predictions.encode(args.out, frame)}
-    if task is not None and given and any(given):
+    if task is not None and given and split and any(given):
         compared = _without_learned_labels(args, model, task, prediction)
         if compared is not None:
-            given, split, prediction = compared
+            if not args.folds and model.method.out_of_fold is not None:
+                given = predictions.judged(given, split, model.method.out_of_fold)
+            prediction = compared
             frame = predictions.table(
                 model, graph, prediction, found.ids, given, split, args.probabilities
             )
@@ -172,14 +174,9 @@ def _without_learned_labels(
     model: TrainedModel,
     task: ShiftTask,
     prediction: Prediction,
-) -> tuple[list[str], list[str], Prediction] | None:
-    """Labels, split and predictions by models that did not learn the labels, if there are any."""
-    given = predictions.given_labels(model, task)
-    split = predictions.split(task)
-    held_out = model.method.out_of_fold
+) -> Prediction | None:
+    """Predictions by models that did not learn the labels, if there are any."""
     if args.folds:
-        return given, split, folds.out_of_fold(model, task, prediction, args.folds)
-    if held_out is None:
-        return None
-    judged = predictions.judged(given, split, held_out)
-    return judged, split, predictions.held_out(prediction, held_out)
+        return folds.out_of_fold(model, task, prediction, args.folds)
+    held_out = model.method.out_of_fold
+    return None if held_out is None else predictions.held_out(prediction, held_out)

@@ -10,7 +10,6 @@ from graphgym_srnc.core.text import counted, listed, seeds
 from graphgym_srnc.io.stats import DEVIATIONS
 from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, SHARE, Place
 from graphgym_srnc.report.compare import (
-    Lost,
     Ranking,
     Table,
     blind,
@@ -53,7 +52,7 @@ MEANINGS = {
 }
 
 # What happened to runs without a result.
-LOST = {"failed": "failed", "unfinished": "did not finish", "unreadable": "cannot be read"}
+LOST = {"failed": "failed", "unfinished": "did not finish", "unreadable": "are unreadable"}
 
 
 def legend(table: Table, best: str, tied: str) -> list[str]:
@@ -217,19 +216,16 @@ def on_chance(table: Table) -> list[str]:
 
 def on_lost(table: Table) -> list[str]:
     """Notes on runs without a result."""
-    out: list[str] = []
-    absent: dict[str, list[Lost]] = {}
-    for one in table.lost:
-        if one.place is None:
-            absent.setdefault(one.kind, []).append(one)
-            continue
-        count = f"{len(one.seeds)} of {counted(one.runs, 'run')} {LOST[one.kind]}"
-        mean = "its mean is over the others"
-        out.append(f"{_place(table, one.place)}: {count} ({seeds(one.seeds)}); {mean}.")
-    for kind, every in absent.items():
-        count = counted(sum(len(one.seeds) for one in every), "run")
-        names = listed([one.experiment for one in every], 3)
-        out.append(f"Not in the tables: {count} of {names} {LOST[kind]}.")
+    out = []
+    for kind, what in LOST.items():
+        found = [
+            f"{_place(table, one.place) if one.place else one.experiment}"
+            f" ({len(one.seeds)} of {counted(one.runs, 'run')}, {seeds(one.seeds)})"
+            for one in table.lost
+            if one.kind == kind
+        ]
+        if found:
+            out.append(f"Runs that {what}: {listed(found, 5)}. Means are over the others.")
     return out
 
 

@@ -47,8 +47,6 @@ def lines(
         table.append([f"  {named(effect.part)}", fate(effect), kind])
     if len(table) > 1:
         told += aligned(table).splitlines()
-    if len(found.links) < len(found.neighbours):
-        told.append(f"Only {len(found.links)} of the links were left out one by one.")
     words = [effect for effect in found.words if effect.probability < before]
     if words:
         shown = [f"{_word(names, effect)} {percent(effect.probability)}" for effect in words]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import colorsys
 import hashlib
-import itertools
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -34,9 +33,8 @@ NEIGHBOURS = 12  # neighbours kept of a node
 MANY_NODES = 20_000  # half of them on larger maps
 CHOICES = 3  # most probable classes kept of a node
 NODE_WORDS = 6  # typical words kept of a node
-# Lightness of turns, and saturation:
-STRONG = ((0.42, 0.62), 0.6)
-PALE = ((0.70, 0.80), 0.55)
+STRONG = 0.5  # lightness of hues
+PALE = 0.75
 SCRIPT = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("map.js", "nodes.js")
 )
@@ -174,7 +172,7 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
     every += [f"{new} {_new_name(row)}" for row in found.new]
     below = [len(every), *range(known)]
     every.append("unknown, in no new cluster")
-    colours = [*_hues(known, *PALE), *_colours(len(found.new)), GREY]
+    colours = [*_hues(known, PALE), *_colours(len(found.new)), GREY]
     fifth = (discovery.seeds.doubt.numpy() * len(RAMP)).astype(int).clip(max=len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*_colours(known), GREY]
@@ -282,14 +280,13 @@ def _words(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
 
 
 def _colours(count: int) -> list[str]:
-    """Colours that can be told apart: those of ``PALETTE``, or hues of alternating lightness."""
-    return [*PALETTE[:count]] if count <= len(PALETTE) else _hues(count, *STRONG)
+    """Colours that can be told apart: those of ``PALETTE``, or hues."""
+    return [*PALETTE[:count]] if count <= len(PALETTE) else _hues(count, STRONG)
 
 
-def _hues(count: int, lightness: Sequence[float], saturation: float) -> list[str]:
-    """Hues at equal distances, which take turns in ``lightness``."""
-    turns = itertools.islice(itertools.cycle(lightness), count)
-    made = (colorsys.hls_to_rgb(k / count, light, saturation) for k, light in enumerate(turns))
+def _hues(count: int, lightness: float) -> list[str]:
+    """Hues at equal distances."""
+    made = (colorsys.hls_to_rgb(k / count, lightness, 0.6) for k in range(count))
     return [to_hex(colour).upper() for colour in made]
 
 
