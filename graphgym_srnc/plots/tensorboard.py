@@ -5,6 +5,7 @@ It writes scalars after each episode, and at the end figures and embeddings of t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
@@ -34,6 +35,7 @@ Arrays = tuple[np.ndarray, ...]
 MAX_DRAWN = 1000  # maximum number of nodes in a figure, for which t-SNE takes about 4 seconds
 
 
+@dataclass(eq=False)
 class TensorBoard:
     """Callback that writes TensorBoard events and figures.
 
@@ -47,20 +49,15 @@ class TensorBoard:
             from an interrupted run, are discarded.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        events: bool = True,
-        figures: bool = True,
-        full: bool = False,
-        pdf: bool = False,
-        start: int = 0,
-    ) -> None:
-        self.directory = Path(directory)
-        self.figures = figures
-        self.full = full
-        self.pdf = pdf
-        self.writer = Events(self.directory, start) if events else None
+    directory: Path
+    events: bool = True
+    figures: bool = True
+    full: bool = False
+    pdf: bool = False
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        self.writer = Events(self.directory, self.start) if self.events else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         """Write the losses, scores and seconds of an episode."""
