@@ -164,7 +164,11 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
     allowed = limits(cfg)
     for key, value in flatten(cfg).items():
         if not reads(cfg, key) and value != defaults.get(key):
-            wrong.errors.append(_not_read(cfg, key, value, defaults.get(key)))
+            message = f"train.mode {cfg.train.mode} does not read this key, set to {value!r}"
+            use = instead(key).format(mode=cfg.train.mode, shift=cfg.dataset.format)
+            hint = f"Remove it, or set it to {defaults.get(key)!r}"
+            hint = f"{use}. {hint}" if use else hint
+            wrong.errors.append(InputError.plain(key, message, hint))
         elif key == "custom_metrics" and not {*value} <= {*register.metric_dict}:
             unknown = {*value} - {*register.metric_dict}
             message = f"no module registers the metric {min(map(str, unknown))} in this command"
@@ -175,15 +179,6 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
             error = allowed[key].refuse(key, value)
             wrong.errors.append(error.noted(INSTEAD[key]) if key in INSTEAD else error)
     wrong.check()
-
-
-def _not_read(cfg: CfgNode, key: str, value: Any, default: Any) -> InputError:
-    """The error about a key that no run of the config reads."""
-    mode = cfg.train.mode
-    message = f"train.mode {mode} does not read this key, set to {value!r}"
-    hint = f"Remove it, or set it to {default!r}"
-    use = instead(key).format(mode=mode, shift=cfg.dataset.format)
-    return InputError.plain(key, message, f"{use}. {hint}" if use else hint)
 
 
 def limits(cfg: CfgNode) -> dict[str, Allowed]:

@@ -151,8 +151,11 @@ class SRNC(ClusterMethod):
         self.clusters = self.new_cluster_gnn()
         init = self.cluster_init
         if init == "source" or init == "auto" and not task.open_set:
-            labels = task.train, self.labels
-            self.clusters.pretrain_on_source(*labels, SOURCE_STEPS, self.make_optimizer)
+            encoder = self.clusters.encoder
+            term = Term("source", self.clusters.source, task.train, self.labels)
+            sizes = (self.batch_size, self.fanout)
+            optimizer = self.make_optimizer(encoder.parameters())
+            fit_terms(encoder, optimizer, [term], SOURCE_STEPS, *sizes)
         else:
             self.clusters.pretrain(PRETRAIN_STEPS)
         return figures | {"num_clusters": self.size} | self.assign()

@@ -630,18 +630,14 @@ class SRNCPlus(ClusterMethod):
             return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         log_p = self.logits(graph, role)
         if self.plan.features_weight:
-            log_p = self.with_features(log_p, graph)
+            features = self.features_only.log_posterior(self.prepared(graph))
+            weight = self.plan.features_weight
+            log_p = (1 - weight) * log_p + weight * features
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)
         if self.task.open_set and not self.plan.finds_unknown:
             log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - LARGE_LOG_ODDS], 1)
         return log_p
-
-    def with_features(self, log_p: Tensor, graph: Data) -> Tensor:
-        """Mean of log posteriors ``[V, N]`` and those of the MLP on features, by its weight."""
-        weight = self.plan.features_weight
-        features = self.features_only.log_posterior(self.prepared(graph))
-        return (1 - weight) * log_p + weight * features
 
 
 def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:

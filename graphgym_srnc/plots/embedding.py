@@ -94,6 +94,7 @@ def embedding_figure(
     figure.suptitle(title)
     columns = 1 + (len(handles) - 1) // SHOWN
     words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
+    words["markerscale"] = 1.5
     figure.legend(handles=list(handles.values()), **words)
     return figure
 
@@ -123,25 +124,16 @@ def scatter(
     """Draw nodes by class (-1 = no label, paler than all), some as crosses; returns handles for a
     legend by present class."""
     points = within(points)
-    looks = class_looks(names)
-    names = [*names, NO_LABEL]
-    looks.append({"color": FAINT, "marker": "."})
+    looks = [*class_looks(names), {"color": FAINT, "marker": "."}]
     for index in crosses:
         looks[index]["marker"] = "x"
-    # A fixed random order, so that no class hides the others.
-    order = np.random.default_rng(0).permutation(len(points))
-    colours = np.array([look["color"] for look in looks])[group]
-    markers = np.array([look["marker"] for look in looks])[group]
-    size = 14 if len(points) < 800 else 8
-    for marker in sorted({*markers.tolist()}):  # "." first, below the others
-        nodes = order[markers[order] == marker]
-        large, lines = {"x": (1.6, 0.9), ".": (1.6, 0)}.get(marker, (1, 0))
-        dots: dict[str, Any] = {"marker": marker, "s": size * large, "linewidths": lines}
-        x, y = points[nodes].T
-        axes.scatter(x, y, c=colours[nodes].tolist(), alpha=0.75, **dots)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
-    return {
-        names[index]: axes.scatter([], [], **looks[index], s=28, label=short(names[index], 40))
-        for index in np.unique(group).tolist()
-    }
+    named = [*names, NO_LABEL]
+    size = 14 if len(points) < 800 else 8
+    handles = {}
+    for index in np.unique(group).tolist():  # nodes without a label first, below the others
+        x, y = points[group == index].T
+        label = short(named[index], 40)
+        handles[named[index]] = axes.scatter(x, y, **looks[index], s=size, alpha=0.75, label=label)
+    return handles

@@ -282,7 +282,10 @@ def _row(result: records.Result) -> dict[str, Any]:
     figures = (result.get("verdict") or {}).get("figures", {})
     if "unknown_recall" not in test:  # all that scores of known classes hide
         test = {"unknown_share": figures.get("test_unknown_share")} | test
-    val = result["val"] or _on_held_out(result)
+    val = result["val"]
+    as_known = (result.get("held_out") or {}).get("as_known")
+    if not val and as_known is not None:  # labels that a method held out in turn
+        val = {"micro_f1": as_known, "known_accuracy": as_known}
     for split, part in zip(stats.SPLITS, (train, val, test)):
         found = ((f"{split}_{clean(name)}", value) for name, value in part.items())
         row |= {key: float(value) for key, value in found if _is_score(value)}
@@ -290,13 +293,6 @@ def _row(result: records.Result) -> dict[str, Any]:
         if key not in row and not key.startswith(SCORES):
             row[key] = _hashable(value)
     return row
-
-
-def _on_held_out(result: records.Result) -> dict[str, Any]:
-    """Scores on labels that a method held out in turn, which stand for validation nodes."""
-    found = result.get("held_out") or {}
-    share = found.get("as_known")
-    return {} if share is None else {"micro_f1": share, "known_accuracy": share}
 
 
 def _is_score(value: Any) -> bool:

@@ -84,9 +84,15 @@ def line(result: records.Result) -> str:
         "target_val": "the best",
     }
     rule = rules.get(result["selection"], f"by {result['selection']}")
+    first = result["history"][0]["losses"]
+    validation = "no validation nodes"
+    if "micro_f1" in result["val"]:
+        validation = f"validation {100 * result['val']['micro_f1']:.1f} %"
+    elif "held_out_accuracy" in first:
+        validation = f"held-out labels {100 * first['held_out_accuracy']:.1f} % right"
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"
-        f" {len(result['history']) - 1}, {rule} ({_validation(result)}): "
+        f" {len(result['history']) - 1}, {rule} ({validation}): "
     )
     scored = [metric for metric in shown.split() if metric in test]
     scored += own_scores([result])
@@ -103,16 +109,6 @@ def line(result: records.Result) -> str:
     if found:
         text += f"; {counted(len(found), 'warning')}"
     return text
-
-
-def _validation(result: records.Result) -> str:
-    """The score on validation nodes, or on labels that were held out in turn."""
-    if "micro_f1" in result["val"]:
-        return f"validation {100 * result['val']['micro_f1']:.1f} %"
-    first = result["history"][0]["losses"]
-    if "held_out_accuracy" not in first:
-        return "no validation nodes"
-    return f"held-out labels {100 * first['held_out_accuracy']:.1f} % right"
 
 
 def notes(rows: Sequence[Row], warnings: bool = True, ddof: int = 0) -> list[str]:

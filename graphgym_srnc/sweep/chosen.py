@@ -74,7 +74,13 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
         trials = study.results[arm.name]
         scored = [trial for trial in trials if trial.value is not None]
         best = max(scored, key=lambda trial: trial.value or 0.0, default=None)
-        methods[arm.name] = _record(arm, trials, best)
+        methods[arm.name] = {
+            "chosen": best and best.setting,
+            "validation": best and best.value,
+            "default": trials[0].value,
+            "space": arm.space,
+            "trials": [trial.record() for trial in trials],
+        }
         rows.append(_row(arm, trials, best))
         sentences += _sentences(arm, trials, best)
         name = f"{CONFIGS}/{arm.name}.yaml"
@@ -102,17 +108,6 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
     write_text(study.folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
     checksums.write(study.folder, [RECORD, *names])
     return rows, sentences, grid if names else None
-
-
-def _record(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> dict[str, Any]:
-    """What the record of a study holds of a method."""
-    return {
-        "chosen": best and best.setting,
-        "validation": best and best.value,
-        "default": trials[0].value,
-        "space": arm.space,
-        "trials": [trial.record() for trial in trials],
-    }
 
 
 def _row(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> list[str]:

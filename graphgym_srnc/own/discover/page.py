@@ -202,15 +202,12 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
     marks = []
     for place in sorted(range(len(texts)), key=lambda k: (k < known, -sizes[k])):
         if sizes[place]:
-            where = _above(places[drawn == place])
-            marks.append([*where, place, texts[place], place >= known])
+            own = places[drawn == place]
+            near = own[embedding.densest(own, SIDE / embedding.CELLS)]
+            # Above the densest part of its nodes.
+            where = np.median(near[:, 0]), np.quantile(near[:, 1], 0.05)
+            marks.append([*map(int, where), place, texts[place], place >= known])
     return marks
-
-
-def _above(places: np.ndarray) -> list[int]:
-    """Where the label of a cluster stands: above the densest part of its nodes ``[n, 2]``."""
-    near = places[embedding.densest(places, SIDE / embedding.CELLS)]
-    return [int(np.median(near[:, 0])), int(np.quantile(near[:, 1], 0.05))]
 
 
 def _reasons(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
