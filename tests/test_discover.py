@@ -182,7 +182,7 @@ def test_a_mixed_cluster_is_a_leftover(graph):
         row.cluster.is_mixed
         and row.leftover == "its nodes are less alike than those of each known class"
     )
-    assert table.left_out([row]).startswith("left out: 1, its nodes are less alike")
+    assert row.leftover.startswith("its nodes are less alike")
 
 
 def test_clarity_tells_one_class_from_several(graph):
@@ -201,13 +201,6 @@ def test_clarity_tells_one_class_from_several(graph):
             assert row.cluster.clarity == pytest.approx(float(likeness * mean), abs=1e-4)
             purity = np.bincount(graph.y[nodes]).max() / len(nodes)
             assert (purity > 0.9) == (verdict == "clear")
-        one_fits = {1: Fit(modularity=0.5, stability=1.0, words=1.0)}
-        said = table.on_mixed(rows, one_fits)
-        assert len(said) == (num_new == 1), "clear clusters need no advice"
-        for line in said:
-            assert line.startswith("Cluster 1 may mix classes: read") and "such as 2: you" in line
-            more = table.on_mixed(rows * 2, one_fits)
-            assert "may mix" in more[0] and "such as" not in more[0], "more than suggested"
         assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
         lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
         assert lines[0]["verdict"] == verdict and 0 < float(lines[0]["clarity"]) < 1
@@ -436,16 +429,12 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
-    assert table.left_out(rows) == ""
-    found.new[2] = clusters.replace(found.new[2], is_mixed=True)
-    assert table.left_out(analysed(graph, found).new).startswith("left out: 3, its nodes are less")
-    found.new[2] = clusters.replace(found.new[2], is_mixed=False, small=len(found.new[2].nodes))
-    assert "left out: 3, most of its nodes are in comp" in table.left_out(
-        analysed(graph, found).new
-    )
+    assert not any(row.leftover for row in rows)
+    found.new[2] = clusters.replace(found.new[2], small=len(found.new[2].nodes))
+    assert analysed(graph, found).new[2].leftover.startswith("most of its nodes are in comp")
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "stability and words suggest 3 new clusters. 4 fits" in html and "may mix" not in html
+    assert "stability and words suggest 3 new clusters. 4 fits" in html
     assert html.index("<details>") < html.index("conductance")
 
 

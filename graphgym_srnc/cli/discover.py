@@ -110,8 +110,7 @@ def _discover(
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
     lines = [*found.lead, "", *table.to_text(found.new, found.head).split("\n"), ""]
-    lines += [table.on_number(found.fits), *table.on_mixed(found.new, found.fits)]
-    lines += table.on_also(found.also)
+    lines += [table.on_number(found.fits), *table.on_also(found.also)]
     if found.changes is not None:
         lines += ["", *found.changes.lines]
     lines += [f"warning: {warning}" for warning in warnings]
@@ -222,12 +221,9 @@ def _files(
 
 def _next(found: analysis.Analysis, commands: dict[str, str]) -> list[str]:
     """The command that names clusters, if any, and which clusters it leaves out."""
-    left_out = table.left_out(found.new)
     if "naming" not in commands:
-        return [left_out] if left_out else []
-    head = "next, after you name the clusters"
-    head += f" ({left_out}):" if left_out else ":"
-    return [head, f"  {commands['naming']}"]
+        return []
+    return ["next, after you name the clusters:", f"  {commands['naming']}"]
 
 
 def _labels(

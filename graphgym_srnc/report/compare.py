@@ -185,7 +185,7 @@ def table(
     frames = []
     rankings: dict[tuple[str, str], Ranking] = {}
     for metric, own in scores.items():
-        cells = own.cells(rows, _sorted_columns(runs), intervals, ddof)
+        cells = own.cells(rows, runs["column"].unique(), intervals, ddof)
         _count_lost(cells, lost)
         rivals = _rivals(cells, ranked, runs, metric, split)
         own.mark(cells, rivals)
@@ -208,7 +208,7 @@ def table(
         intervals=intervals,
         by=arranged.by,
         rows=rows,
-        columns=_sorted_columns(runs),
+        columns=[*runs["column"].unique()],
         runs=runs,
         pooled=arranged.pooled,
         left_out=arranged.left_out,
@@ -251,12 +251,6 @@ def _metrics(
             code = "test_metric" if split == "test" else ""
             raise InputError("metrics", metric, allowed, code=code)
     return metrics
-
-
-def _sorted_columns(runs: DataFrame) -> list[str]:
-    """Labels of the columns; those of one kind of shift stand together."""
-    kinds = runs.groupby("dataset.format", sort=False, dropna=False)["column"]
-    return [*dict.fromkeys(label for _, own in kinds for label in own)]
 
 
 def _row_of(name: str | None, rows: Sequence[str], runs: DataFrame) -> str | None:

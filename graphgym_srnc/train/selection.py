@@ -51,8 +51,7 @@ def resolved(selection: str, task: ShiftTask) -> str:
     on_source = task.validation is task.source is not task.target and len(task.source_val)
     if selection != "target_val" or not on_source:
         return selection
-    unknown = (task.source.y[task.val] == task.num_known).any()
-    return "last" if task.open_set and not unknown else "source_val"
+    return "last" if task.open_set and not task.validates_unknown else "source_val"
 
 
 def score_by_modularity(

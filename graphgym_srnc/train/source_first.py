@@ -18,10 +18,9 @@ from graphgym_srnc.core.task import HIDDEN, VISIBLE, ShiftTask
 def applies(task: ShiftTask) -> bool:
     """Whether the unknown class can be found on the source of a task."""
     source = task.source
-    unknown_held_out = bool((task.validation.y[task.val] == task.num_known).any())
     more_nodes = len(task.train) + len(task.val) < source.num_nodes
     own_nodes = task.target is not source and task.validation is source
-    return task.open_set and own_nodes and unknown_held_out and more_nodes
+    return task.validates_unknown and own_nodes and more_nodes
 
 
 def source_alone(task: ShiftTask) -> ShiftTask:

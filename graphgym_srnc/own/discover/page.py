@@ -72,7 +72,6 @@ def render(
         on_also=table.ON_ALSO,
         on_evidence=table.on_evidence(found.also),
         on_clarity=table.ON_CLARITY.format(head=found.head),
-        on_mixed=table.on_mixed(found.new, found.fits),
         on_number=table.on_number(found.fits),
         map=map_data(found),
         script=SCRIPT,
@@ -82,7 +81,6 @@ def render(
         accuracy=held_out.figures(run),
         few=FEW,
         warnings=warnings,
-        left_out=table.left_out(found.new),
     )
 
 

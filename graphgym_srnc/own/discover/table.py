@@ -283,32 +283,6 @@ def on_number(fits: Mapping[int, Fit]) -> str:
     return said
 
 
-def on_mixed(new: Sequence[Row], fits: Mapping[int, Fit]) -> list[str]:
-    """What to do with clusters that may mix classes, if there are any.
-
-    More clusters are advised only to a user who does not have more than suggested already.
-    """
-    mixed = [str(row.cluster.number) for row in new if row.verdict == PERHAPS_MIXED]
-    if not mixed:
-        return []
-    noun = "Cluster" if len(mixed) == 1 else "Clusters"
-    said = f"{noun} {text.listed(mixed)} may mix classes: read the nodes before you give a name."
-    if len(new) <= suggested(fits):
-        said += (
-            f" If their topics differ, ask for more clusters, such as {len(new) + 1}: you can give"
-            " two clusters one name, but you cannot split a cluster."
-        )
-    return [said]
-
-
-def left_out(new: Sequence[Row]) -> str:
-    """Which new clusters the command that names clusters leaves out, and why; empty = none."""
-    numbers: dict[str, list[str]] = {}
-    for row in new:
-        numbers.setdefault(row.leftover, []).append(str(row.cluster.number))
-    return "; ".join(f"left out: {text.listed(own)}, {why}" for why, own in numbers.items() if why)
-
-
 def to_csv(new: Sequence[Row]) -> str:
     """A line per new cluster, with figures in full precision."""
     ends = ["in_small_components", "verdict", "nearest_known_classes", "words", "typical_nodes"]
