@@ -22,6 +22,7 @@ from stored import run_in_this_process, store_runs
 from graphgym_srnc import methods
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.options import options
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.io import records
