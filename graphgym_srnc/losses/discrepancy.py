@@ -67,12 +67,6 @@ def mmd(x: Tensor, y: Tensor, widest: float = 4.0) -> Tensor:
     return _mean_kernel(x, x, rate) + _mean_kernel(y, y, rate) - 2 * _mean_kernel(x, y, rate)
 
 
-def sampled_mmd(x: Tensor, y: Tensor, most: int, widest: float = 4.0) -> Tensor:
-    """:func:`mmd` of at most ``most`` drawn rows of each sample."""
-    x, y = (h[torch.randperm(len(h), device=h.device)[:most]] for h in (x, y))
-    return mmd(x, y, widest)
-
-
 def characteristic_discrepancy(
     x: Tensor, y: Tensor, frequencies: Tensor, amplitude: float = 0.5
 ) -> Tensor:

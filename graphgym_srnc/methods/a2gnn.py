@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from graphgym_srnc.core.options import Steps, Weight
-from graphgym_srnc.losses.discrepancy import sampled_mmd
+from graphgym_srnc.methods.shared.aligned import sampled_mmd
 from graphgym_srnc.methods.shared.hops import HopMethod
 
 SAMPLE = 1000  # nodes of each graph drawn for the MMD per step

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.adversarial import ganin_schedule
-from graphgym_srnc.losses.discrepancy import sampled_mmd
-from graphgym_srnc.methods.shared.aligned import Aligned
+from graphgym_srnc.methods.shared.aligned import Aligned, sampled_mmd
 
 SAMPLE = 1024  # nodes of each graph drawn per step; the cost grows with its square
 

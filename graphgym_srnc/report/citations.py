@@ -73,7 +73,7 @@ def keys(runs: DataFrame) -> list[str]:
 def bibtex(table: Table) -> str:
     """A ``.bib`` file of a comparison, which begins with :func:`measured` as a comment."""
     known = entries()
-    head = "".join(f"% {sentence}\n" for sentence in measured(table).split(". "))
+    head = "".join(f"% {sentence}\n" for sentence in re.split(r"(?<=\.) ", measured(table)))
     return "\n\n".join([head.rstrip(), *(known[key] for key in keys(table.runs))]) + "\n"
 
 

@@ -79,9 +79,6 @@ class Collection:
         if self.studies:
             places = listed([clean(study.name) for study in self.studies], 3)
             out.append(f"left out the trials of tune in {places}. To see them, give that folder")
-        if any((one.path.parents[1] / "tuned.log").is_file() for one in self.experiments):
-            of_trials = "these runs include trials of tune, whose few seeds chose the settings"
-            out.append(f"{of_trials}. For final scores, run its tuned.txt with grid on other seeds")
         return out
 
     def _missing(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Sequence
 
 from graphgym_srnc.core.text import counted, listed, seeds
 from graphgym_srnc.io.stats import DEVIATIONS
-from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, SHARE, Place
+from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, Place
 from graphgym_srnc.report.compare import (
     Ranking,
     Table,
@@ -41,16 +41,6 @@ ON_VAL = (
     " best of several settings is too optimistic on them; keep labels for a test to compare."
     " Columns of graphs with other labels are not comparable."
 )
-BELOW_CHANCE = (
-    "unknown AUROC is below chance (50 %). The ranking of nodes by P(unknown) is wrong, so no"
-    " threshold is right."
-)
-
-MEANINGS = {
-    "hs": "harmonic mean of known accuracy and unknown recall.",
-    SHARE: "share of the test nodes.",
-}
-
 # What happened to runs without a result.
 LOST = {"failed": "failed", "unfinished": "did not finish", "unreadable": "are unreadable"}
 
@@ -69,7 +59,6 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
     if table.published:
         out.append(f"paper: Zhu et al. (2022), {table.published.title}, in %, mean ± std.")
     out += on_blind(table) + on_lost(table)
-    out += [f"{name(key)}: {text}" for key, text in MEANINGS.items() if key in table.metrics]
     pairs = table.runs.drop_duplicates(["row", "column", "split", "seed"])
     if pairs.duplicated(["row", "column", "unit"]).any():
         out.append(
@@ -125,7 +114,7 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(ON_VAL)
     if warnings:
         out += on_known(table)
-    out += on_chance(table) + _on_missing_numbers(table) + _on_settings(table) + _on_paper(table)
+    out += _on_missing_numbers(table) + _on_settings(table) + _on_paper(table)
     if warnings:
         out += _on_warnings(table)
     return out
@@ -149,15 +138,10 @@ def _on_missing_numbers(table: Table) -> list[str]:
 
 
 def _on_settings(table: Table) -> list[str]:
-    """In which settings the runs of cells and columns differ."""
-    out = []
-    varying = sorted({key for cell in table.chosen for key in cell.keys.split()})
-    if varying:
-        keys = " ".join([*table.by, *varying])
-        out.append(f"To see other settings, give them rows: by config, or by {keys}.")
-    if table.pooled:
-        out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
-    return out
+    """In which settings the runs of a cell differ."""
+    if not table.pooled:
+        return []
+    return [f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}."]
 
 
 def _on_paper(table: Table) -> list[str]:
@@ -203,15 +187,6 @@ def on_blind(table: Table) -> list[str]:
         return []
     why = "unknown recall 0, so neither ranked nor marked as the best"
     return [f"{listed(found)}: {why} ({scores})."]
-
-
-def on_chance(table: Table) -> list[str]:
-    """A note on rows whose confidence ranks nodes of unknown classes above those of known ones."""
-    score = f"{table.split}_unknown_auroc"
-    runs = table.runs.reindex(columns=["row", "column", score])
-    means = runs.groupby(["row", "column"], sort=False)[score].mean()
-    found = [_place(table, place) for place in means.index[means < 0.5]]
-    return [f"{listed(found)}: {BELOW_CHANCE}"] if found else []
 
 
 def on_lost(table: Table) -> list[str]:
@@ -283,7 +258,7 @@ def findings(table: Table) -> list[str]:
         if scored and not best:  # see on_known
             means = [f"{cell.row} {spread(cell.metric, cell)}" for cell in scored]
             out.append(f"{column}: {listed(means, 4)}.")
-    return out + on_known(table) + on_blind(table) + on_lost(table) + on_chance(table)
+    return out + on_known(table) + on_blind(table) + on_lost(table)
 
 
 def _finding(table: Table, best: Any, ranked: Sequence[Any]) -> str:

@@ -15,7 +15,7 @@ from graphgym_srnc.io.stats import DEVIATIONS, mean_std
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.names import method_name
-from graphgym_srnc.report.sentences import BELOW_CHANCE, KNOWN_ONLY
+from graphgym_srnc.report.sentences import KNOWN_ONLY
 from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, figure, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
@@ -54,9 +54,6 @@ def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -
     tests = [result.get("test", {}) for result in every]
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
         row["notes"] = [KNOWN_ONLY]
-    ranked = [test["unknown_auroc"] for test in tests if "unknown_auroc" in test]
-    if mean_std(ranked)[0] < 0.5:
-        row["notes"].append(BELOW_CHANCE)
     if not any(tests):
         row["notes"] = [NO_TEST_LABELS]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):

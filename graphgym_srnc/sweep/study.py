@@ -154,7 +154,6 @@ class Study:
     def _tell(self, trial: Trial) -> None:
         """Tell Optuna how a trial ended."""
         study = self._books[trial.arm.name]
-        trial.asked.set_user_attr("runs", trial.runs)
         if trial.why:
             trial.state = "failed"
             study.tell(trial.asked, state=TrialState.FAIL)

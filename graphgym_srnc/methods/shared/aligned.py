@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
+from graphgym_srnc.losses.discrepancy import mmd
 from graphgym_srnc.methods.shared.scores import Scored
 from graphgym_srnc.methods.shared.training import gather
+
+
+def sampled_mmd(x: Tensor, y: Tensor, most: int, widest: float = 4.0) -> Tensor:
+    """The MMD of at most ``most`` drawn rows of each sample, ``[n, H]``."""
+    x, y = (h[torch.randperm(len(h), device=h.device)[:most]] for h in (x, y))
+    return mmd(x, y, widest)
 
 
 class Aligned(Scored):
