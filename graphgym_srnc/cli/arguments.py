@@ -134,8 +134,9 @@ def check_inputs(outs: Mapping[str, str | None], inputs: Iterable[str | None]) -
     read = {os.path.realpath(path): "an input" for path in inputs if path}
     for option, out in outs.items():
         if out and (what := read.setdefault(os.path.realpath(out), option)) != option:
-            message = f"{out!r} is also {what} of this command"
-            raise InputError.plain(option, message, "Name another file")
+            raise InputError.plain(
+                option, f"{out!r} is also {what} of this command", "Name another file"
+            )
 
 
 @contextlib.contextmanager

@@ -64,8 +64,11 @@ def main(args: argparse.Namespace) -> None:
     if args.changes and not args.since:
         raise InputError.plain("--changes", "it compares two graphs", "Add --since RUN")
     if names and not (outs or args.labels_out):
-        hint = "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page"
-        raise InputError.plain("--name", "no output contains the names", hint)
+        raise InputError.plain(
+            "--name",
+            "no output contains the names",
+            "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page",
+        )
     if args.labels_out and not names and not args.since:
         raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
     with RunProgress(1, sys.stderr):
@@ -133,9 +136,11 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
     if task and task.source is task.target:
         parts = {part: getattr(task, part) for part in PARTS}
     if args.labels_out and not parts:
-        message = "the labelled nodes of the run are not in this graph"
-        hint = "Give a run with one graph, and leave out --graph"
-        raise InputError.plain("--labels-out", message, hint)
+        raise InputError.plain(
+            "--labels-out",
+            "the labelled nodes of the run are not in this graph",
+            "Give a run with one graph, and leave out --graph",
+        )
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
@@ -149,13 +154,19 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
         InputError: it is the same graph, or there is no such run.
     """
     if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
-        hint = "Give an earlier run, or another graph with --graph"
-        raise InputError.plain("--since", f"{args.since} is RUN itself", hint)
+        raise InputError.plain(
+            "--since",
+            f"{args.since} is RUN itself",
+            "Give an earlier run, or another graph with --graph",
+        )
     with renamed({"path": "--since", "--graph": "--since", "graph": "--since"}):
         model = build.load_model(args.since)
         if not model.config:
-            message = "a model saved by an estimator does not contain its graph"
-            raise InputError.plain("--since", message, "Give the folder of a run")
+            raise InputError.plain(
+                "--since",
+                "a model saved by an estimator does not contain its graph",
+                "Give the folder of a run",
+            )
         then = build.task_of(model).target
     folder = model.folder()
     found = of_folder(folder, then.num_nodes, then.num_features) if folder else Names()
@@ -233,8 +244,11 @@ def _labels(
     out = Path(args.labels_out)
     discovery = found.discovery
     if not any(new.name for new in discovery.new):
-        message = "no cluster has a name, and none is an earlier class"
-        raise InputError.plain("--labels-out", message, "Name one: --name 1=NAME")
+        raise InputError.plain(
+            "--labels-out",
+            "no cluster has a name, and none is an earlier class",
+            "Name one: --name 1=NAME",
+        )
     made = feedback.labels(discovery, place.parts, place.graph.y, args.nodes_per_class)
     unknown = int((discovery.label == len(discovery.known)).sum())
     parent = {"run": args.run, "held_out": model.result.get("held_out"), "unknown": unknown}

@@ -29,8 +29,9 @@ def out_of_fold(
     class stays in training. Validation nodes keep their prediction and their purpose.
     """
     if task.source is not task.target:
-        message = "the labels that the run was trained on are in another graph"
-        raise InputError.plain("--folds", message, "Leave it out")
+        raise InputError.plain(
+            "--folds", "the labels that the run was trained on are in another graph", "Leave it out"
+        )
     cfg = build.stored_config(model.result)
     where = device(cfg.accelerator)
     labelled, fold = assigned(task, folds, cfg.seed)

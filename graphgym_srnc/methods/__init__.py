@@ -30,8 +30,9 @@ def _check(found: Any, name: str) -> None:
     options.check_signature(found, name, ("encoder", "make_optimizer"))
     if not _passes_options(found):
         message = "its __init__ does not pass the options of its base class on"
-        hint = "Add **base to its arguments, and call super().__init__(**base)"
-        raise InputError.plain(name, message, hint)
+        raise InputError.plain(
+            name, message, "Add **base to its arguments, and call super().__init__(**base)"
+        )
 
 
 def _passes_options(method: Any) -> bool:

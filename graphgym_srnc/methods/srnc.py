@@ -119,8 +119,9 @@ class SRNC(ClusterMethod):
         self.classifier = self.new_classifier(task.num_outputs)
         self.clusters = None
         if self.pseudo_labels == "cluster":
-            sizes = task.num_features, self.size, task.num_outputs, self.batch_size
-            self.clusters = Clusters(self.cluster_spec, *sizes)
+            self.clusters = Clusters(
+                self.cluster_spec, task.num_features, self.size, task.num_outputs, self.batch_size
+            )
 
     def initialise(self) -> None:
         task = self.task
@@ -222,13 +223,20 @@ class SRNC(ClusterMethod):
 
     def fit(self, terms: list[Term], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
-        batches = self.batch_size, self.fanout
-        return fit_terms(self.classifier, self.optimizer, terms, steps, *batches)
+        return fit_terms(
+            self.classifier, self.optimizer, terms, steps, self.batch_size, self.fanout
+        )
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""
-        weights = {"resolution": 1.0, "collapse": self.collapse, "modularity_weight": 1.0}
-        return self.untrained(self.size, self.cluster_spec, lr=self.cluster_lr, **weights)
+        return self.untrained(
+            self.size,
+            self.cluster_spec,
+            lr=self.cluster_lr,
+            resolution=1.0,
+            collapse=self.collapse,
+            modularity_weight=1.0,
+        )
 
     def assign(self) -> dict[str, float]:
         """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""

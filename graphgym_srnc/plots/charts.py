@@ -147,8 +147,7 @@ def shift_figure(summary: Mapping[str, Any], axes: Axes | None = None) -> Figure
         for bar, count in zip(bars, counts["source"]):
             bar.set_hatch("" if count else "////")
     axes.invert_yaxis()
-    title = f"{summary['name']}: labels of source and target"
-    axes.set(xlabel="share of nodes (%)", title=title)
+    axes.set(xlabel="share of nodes (%)", title=f"{summary['name']}: labels of source and target")
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     texts = ("labelled training nodes", "target nodes")
@@ -194,8 +193,9 @@ def curves_figure(
             lines = look(index, MARKERS[index % len(MARKERS)])
             label = short(row, LONGEST)
             axes.plot(x, mean, **lines, markersize=4.5, markevery=max(1, len(x) // 8), label=label)
-            band: dict[str, Any] = {"color": lines["color"], "alpha": 0.16, "linewidth": 0}
-            axes.fill_between(x, mean - std, mean + std, **band)
+            axes.fill_between(
+                x, mean - std, mean + std, color=lines["color"], alpha=0.16, linewidth=0
+            )
         axes.grid()
         axes.set(title=text, xlabel="episode")
         axes.xaxis.get_major_locator().set_params(integer=True)

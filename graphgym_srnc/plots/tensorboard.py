@@ -173,8 +173,16 @@ class TensorBoard:
                 columns[name.replace("_gnn", "")] = group[nodes]
             called = f"{task.name}, {name.replace('_gnn', ' GNN')}, selected episode {record.best}"
             title = f"{called} ({embedding.MAPS[how]}{of_all})"
-            words = colour, label[shown], outputs, names, title, unseen, by
-            figure = embedding.embedding_figure(embedding.map_2d(vectors[shown], how), *words)
+            figure = embedding.embedding_figure(
+                embedding.map_2d(vectors[shown], how),
+                colour,
+                label[shown],
+                outputs,
+                names,
+                title,
+                unseen,
+                by,
+            )
             self._picture(f"{name}-selected", figure, record.best)
         if self.writer is not None and axes:
             write_projector(self.directory, axes, columns)

@@ -132,8 +132,9 @@ def _check_keys(option: str, keys: Iterable[str], known: set[str], allowed: str)
     """Refuse a key that no run has."""
     for key in keys:
         if key == "cfg":
-            message = "cfg is the base config of a grid and no key of a run"
-            raise InputError.plain(option, message, "Use config")
+            raise InputError.plain(
+                option, "cfg is the base config of a grid and no key of a run", "Use config"
+            )
         if key not in known:
             raise InputError(option, key, f"{allowed}, or another key of the config")
 
@@ -245,11 +246,14 @@ def _choose(
     validation = runs.get(score_column(metric, "val"), pandas.Series(math.nan, runs.index))
     scores = {one: mean(validation[setting == one]) for one in full}
     if len(full) > 1 and any(map(math.isnan, scores.values())):
-        message = (
-            f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
-            f"have no validation score ({metric}) to choose by"
+        raise InputError.plain(
+            "select",
+            (
+                f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
+                f"have no validation score ({metric}) to choose by"
+            ),
+            code="no_choice",
         )
-        raise InputError.plain("select", message, code="no_choice")
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     chosen = runs[setting == best]
     values = {key: chosen[key].iloc[0] for key in varying}

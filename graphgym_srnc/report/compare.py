@@ -267,9 +267,11 @@ def _row_of(name: str | None, rows: Sequence[str], runs: DataFrame) -> str | Non
 def _check_pairs(cells: DataFrame, against: str | None) -> None:
     """Refuse a row to compare with, if there is one, that has pairs with no other row."""
     if against is not None and cells["p"].isna().all():
-        message = f"{against} shares fewer than 2 splits with every other row"
-        hint = "Choose another row; only runs with the same split and seed form a pair"
-        raise InputError.plain("against", message, hint)
+        raise InputError.plain(
+            "against",
+            f"{against} shares fewer than 2 splits with every other row",
+            "Choose another row; only runs with the same split and seed form a pair",
+        )
 
 
 def _rivals(

@@ -224,8 +224,7 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
 
     for folder in given:
         if not os.path.isdir(folder):
-            message = f"the folder {folder} does not exist"
-            raise InputError.plain("folders", message)
+            raise InputError.plain("folders", f"the folder {folder} does not exist")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):

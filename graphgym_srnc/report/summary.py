@@ -180,8 +180,12 @@ def show_shift(summary: Mapping[str, Any]) -> None:
         sizes.append(boxes(key.replace("_", " "), *texts))
     labels = DataFrame(summary["labels"]).T
     shares = (100 * labels / labels.sum().clip(lower=1)).map("{:.1f}".format)
-    columns = labels["source"], shares["source"], labels["target"], shares["target"]
-    classes = [boxes(*row) for row in zip(labels.index, *columns)]
+    classes = [
+        boxes(*row)
+        for row in zip(
+            labels.index, labels["source"], shares["source"], labels["target"], shares["target"]
+        )
+    ]
     grids = [
         Grid("", [], [boxes(*fact) for fact in facts.items()]),
         Grid("graphs", ["", *graphs], sizes),

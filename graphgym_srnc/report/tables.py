@@ -300,8 +300,21 @@ def rank_tests(table: Table) -> Grid:
             best, *others = sorted(found.ranks, key=found.ranks.__getitem__)
             limit = found.ranks[best] + found.difference
             near = ", ".join(row for row in others if found.ranks[row] < limit)
-            facts = f"{found.friedman:.2g}", f"{found.difference:.2f}", best, near or "none"
-            rows.append(boxes(column, name(metric), found.blocks, *facts))
+            rows.append(
+                boxes(
+                    column,
+                    name(metric),
+                    found.blocks,
+                    f"{found.friedman:.2g}",
+                    f"{found.difference:.2f}",
+                    best,
+                    near or "none",
+                )
+            )
     heads = ["column", "score", "splits", "Friedman's p", "critical difference", "best rank"]
-    title = "Tests of ranks, which have less power than the pairwise tests of the marks"
-    return Grid(title, [*heads, "no significant difference (Nemenyi)"], rows, "ranks")
+    return Grid(
+        "Tests of ranks, which have less power than the pairwise tests of the marks",
+        [*heads, "no significant difference (Nemenyi)"],
+        rows,
+        "ranks",
+    )

@@ -54,8 +54,9 @@ def check_place(study: Study) -> None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         same = False
     if not same:
-        message = f"{study.folder} contains the {RECORD} of another study"
-        raise InputError.plain("out_dir", message, code="other_study")
+        raise InputError.plain(
+            "out_dir", f"{study.folder} contains the {RECORD} of another study", code="other_study"
+        )
 
 
 def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:

@@ -130,8 +130,7 @@ def space(cfg: CfgNode, open_set: bool, fixed: Collection[str] = ()) -> dict[str
     for option, choices in wanted.items():
         key = own.get(option) or KEYS.get(option)
         if key is None:
-            message = f"its search names {option}, which is no option"
-            raise InputError.plain(cfg.train.mode, message)
+            raise InputError.plain(cfg.train.mode, f"its search names {option}, which is no option")
         if choices and key not in fixed:
             found[key] = tuple(dict.fromkeys((values[key], *choices)))
     return found

@@ -296,9 +296,16 @@ def sentences(
         value = values.get(check.figure)
         if value is not None and not check.low <= value <= check.high:
             bound = check.low if value < check.low else check.high
-            shown = {"value": value, "percent": _percent(value), "points": 100 * value}
-            limit = {"bound": bound, "bound_percent": _percent(bound), "bound_points": 100 * bound}
-            warnings[check.topic] = check.text.format(**values, **words, **shown, **limit)
+            warnings[check.topic] = check.text.format(
+                **values,
+                **words,
+                value=value,
+                percent=_percent(value),
+                points=100 * value,
+                bound=bound,
+                bound_percent=_percent(bound),
+                bound_points=100 * bound,
+            )
     if "collapse" in warnings:  # which explains the other one
         warnings.pop("calibration", None)
     return warnings

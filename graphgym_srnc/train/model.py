@@ -145,8 +145,11 @@ class TrainedModel:
         with contextlib.suppress(InputError):
             like = self.folder()
         if graph.num_features != expected:
-            message = f"the graph has {graph.num_features} features, and training had {expected}"
-            raise other_features("graph: x", message, like)
+            raise other_features(
+                "graph: x",
+                f"the graph has {graph.num_features} features, and training had {expected}",
+                like,
+            )
         check_features(self.facts.get("feature_names"), given, like=like)
         return self.method.as_trained(graph.to(self.method.threshold.device), role)
 
@@ -197,8 +200,9 @@ class TrainedModel:
             state = {**self.method.state_dict(), **(_named(held_out) if held_out else {})}
             tensors.write(Path(path), about, state)
         except OSError as error:
-            message = f"{path} cannot be written ({error.strerror})"
-            raise InputError.plain("path", message) from error
+            raise InputError.plain(
+                "path", f"{path} cannot be written ({error.strerror})"
+            ) from error
 
 
 def load(
@@ -223,8 +227,12 @@ def load(
     if path.is_dir():
         path, result = records.finished_run(path)
         if not (path / FILE).is_file():
-            message = f"{path} contains no saved model {FILE}"
-            raise InputError.plain("path", message, "Train with `save_model=True`", "no_model")
+            raise InputError.plain(
+                "path",
+                f"{path} contains no saved model {FILE}",
+                "Train with `save_model=True`",
+                "no_model",
+            )
         path /= FILE
     with refused(path):
         about, state = tensors.read(path)
@@ -278,8 +286,9 @@ def refused(path: str | os.PathLike[str]) -> Iterator[None]:
             reason = str(error.strerror)
         elif isinstance(error, (TypeError, ValueError)):
             reason = textwrap.shorten(str(error), 200)
-        message = f"{path} cannot be read as a trained model ({reason})"
-        raise InputError.plain("path", message) from error
+        raise InputError.plain(
+            "path", f"{path} cannot be read as a trained model ({reason})"
+        ) from error
 
 
 def original_labels(task: ShiftTask) -> list[int]:

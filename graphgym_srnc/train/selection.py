@@ -33,8 +33,11 @@ def check(selection: str, task: ShiftTask) -> None:
     """Refuse a criterion for which the task lacks nodes, and name another one."""
     nodes, needs, instead = NEEDS.get(selection, ("", "", ""))
     if nodes and not len(getattr(task, nodes)):
-        message = f"the rule {selection} needs {needs}, and the task has none"
-        raise InputError.plain("selection", message, f"Use {instead} or last")
+        raise InputError.plain(
+            "selection",
+            f"the rule {selection} needs {needs}, and the task has none",
+            f"Use {instead} or last",
+        )
 
 
 NO_UNKNOWN_HELD_OUT = (

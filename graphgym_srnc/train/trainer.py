@@ -206,8 +206,11 @@ def check_method(method: Method, task: ShiftTask) -> None:
     for option, value in (("correction", "bbse"), ("cut", "share")):
         known = task.validation.y[task.val] < task.num_known
         if getattr(method, option) == value and not known.any():
-            message = f"{value} needs validation nodes of known classes, and the task has none"
-            raise InputError.plain(f"{method.key()}.{option}", message, "Use another value")
+            raise InputError.plain(
+                f"{method.key()}.{option}",
+                f"{value} needs validation nodes of known classes, and the task has none",
+                "Use another value",
+            )
 
 
 @dataclass

@@ -155,8 +155,12 @@ class Method(nn.Module):
         self.correction = correction
         self.correction_power = correction_power
         self.cut = cut
-        allowed = "0, since the losses read every node of a graph"
-        self.require("batch_size", batch_size, self.in_batches or not batch_size, allowed)
+        self.require(
+            "batch_size",
+            batch_size,
+            self.in_batches or not batch_size,
+            "0, since the losses read every node of a graph",
+        )
         self.register_buffer("threshold", torch.tensor(0.0))
         self.warnings = []
         self.reported: list[str] = []  # topics of diagnostics that the method has covered

@@ -98,16 +98,18 @@ class Supervised(Method):
 
     def set_source(self, graph: Graph) -> None:
         """Train on this graph: the source, or the source with other edge weights."""
-        sizes = self.batch_size, self.fanout
-        self.source_batches = Batches(self.classifier, graph, [self.task.train], *sizes)
+        self.source_batches = Batches(
+            self.classifier, graph, [self.task.train], self.batch_size, self.fanout
+        )
         self.on_source = self.source_batches.whole
 
     def target_view(self) -> View:
         """View of the target's pool, to be stored as ``on_target``, which batches replace."""
         pool = self.task.pool
         if self.batch_size:
-            sizes = self.batch_size, self.fanout
-            self.target_batches = Batches(self.classifier, self.target, [pool], *sizes)
+            self.target_batches = Batches(
+                self.classifier, self.target, [pool], self.batch_size, self.fanout
+            )
             return self.target_batches.whole
         # A view of the whole graph is faster than one of a list of all its nodes.
         every = len(pool) == self.target.num_nodes

@@ -72,11 +72,15 @@ def number_wanted(num_new: int, num_clusters: int, num_known: int) -> int:
         InputError: both are given, or there are not more clusters than known classes.
     """
     if num_new and num_clusters:
-        message = "it is given beside the number of all clusters"
-        raise InputError.plain("num_new", message, "Give one of the two")
+        raise InputError.plain(
+            "num_new", "it is given beside the number of all clusters", "Give one of the two"
+        )
     if num_clusters and num_clusters <= num_known:
-        allowed = f"{num_known + 1} or more, since there are {num_known} known classes"
-        raise InputError("num_clusters", num_clusters, allowed)
+        raise InputError(
+            "num_clusters",
+            num_clusters,
+            f"{num_known + 1} or more, since there are {num_known} known classes",
+        )
     return num_new or max(num_clusters - num_known, 0)
 
 

@@ -101,8 +101,9 @@ class Discovery:
         """
         for number in names:
             if number not in range(1, len(self.new) + 1):
-                allowed = f"numbers of new clusters, from 1 to {len(self.new)}"
-                raise InputError("names", number, allowed)
+                raise InputError(
+                    "names", number, f"numbers of new clusters, from 1 to {len(self.new)}"
+                )
         new = [replace(cluster, name=names.get(cluster.number, "")) for cluster in self.new]
         return replace(self, new=new)
 

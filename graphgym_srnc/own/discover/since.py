@@ -163,8 +163,9 @@ def profiles(found: Discovery, earlier: Earlier, x: Matrix, names: Names) -> Pro
         InputError: the graphs have other features.
     """
     if earlier.x.shape[1] != x.shape[1]:
-        message = f"that graph has {earlier.x.shape[1]} features, and this one {x.shape[1]}"
-        raise other_features("since", message)
+        raise other_features(
+            "since", f"that graph has {earlier.x.shape[1]} features, and this one {x.shape[1]}"
+        )
     check_features(earlier.names.words, names.words, "since")
     place = {id: node for node, id in enumerate(earlier.names.ids or ())}
     pairs = [(place[id], node) for node, id in enumerate(names.ids or ()) if id in place]
