@@ -216,16 +216,14 @@ def _files(
     if args.out:
         data = place.task.name if place.task else Path(args.graph).name
         title = f"New classes in {data.removeprefix('file/')}"
-        html = page.render(title, found, commands, model.result, warnings)
-        files["--out"] = html.encode()
+        files["--out"] = page.render(title, found, commands, model.result, warnings).encode()
     if args.csv:
         files["--csv"] = table.to_csv(found.new).encode()
     if args.changes and found.changes is not None:
         lines = found.changes.table.itertuples(index=False)
         files["--changes"] = text.to_csv([[*found.changes.table], *lines]).encode()
     if args.nodes:
-        points = clusters.layout(found.discovery)
-        nodes = table.of_nodes(found.discovery, place.names, points)
+        nodes = table.of_nodes(found.discovery, place.names, clusters.layout(found.discovery))
         files["--nodes"] = predictions.encode(args.nodes, nodes)
     return files
 

@@ -48,8 +48,7 @@ def load_config(
             range, or the method does not read a key that is set.
     """
     # Methods, shifts and plug-ins may be added at any time.
-    names = *methods.names(), *shifts.names()
-    default = _default_config(names, *register.config_dict.values())
+    default = _default_config((*methods.names(), *shifts.names()), *register.config_dict.values())
     cfg = default.clone()
     settings = source if isinstance(source, dict) else config_files.read(source)
     given = [*settings.items(), *config_files.pairs(overrides)]

@@ -64,8 +64,7 @@ def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
     # GraphGym reads its samplers next, and knows those of its own training only.
     own_config(global_cfg.train.mode)
     task_cfg = global_cfg.clone()
-    default = dataset_dir == "./datasets"
-    task_cfg.dataset.dir = data_root(dataset_dir) if default else dataset_dir
+    task_cfg.dataset.dir = data_root(dataset_dir) if dataset_dir == "./datasets" else dataset_dir
     return TaskDataset(build_task(task_cfg))
 
 

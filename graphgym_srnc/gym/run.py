@@ -309,5 +309,4 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
         place = own_file(cfg.cross_graph.source, cfg.dataset.dir, "source")
     if place is not None:
         facts["feature_names"] = of_folder(place).words
-    options = values(cfg, cfg.train.mode, type(method))
-    return TrainedModel.of(method, task, options, classes, facts)
+    return TrainedModel.of(method, task, values(cfg, cfg.train.mode, type(method)), classes, facts)

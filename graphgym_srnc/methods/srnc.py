@@ -155,8 +155,9 @@ class SRNC(ClusterMethod):
             encoder = self.clusters.encoder
             term = Term("source", self.clusters.source, task.train, self.labels)
             sizes = (self.batch_size, self.fanout)
-            optimizer = self.make_optimizer(encoder.parameters())
-            fit_terms(encoder, optimizer, [term], SOURCE_STEPS, *sizes)
+            fit_terms(
+                encoder, self.make_optimizer(encoder.parameters()), [term], SOURCE_STEPS, *sizes
+            )
         else:
             self.clusters.pretrain(PRETRAIN_STEPS)
         return figures | {"num_clusters": self.size} | self.assign()
@@ -218,8 +219,7 @@ class SRNC(ClusterMethod):
     def labelled(self, name: str, num_classes: int | None = None) -> Term:
         """The cross-entropy on the labelled source nodes, of some of the logits."""
         nodes = self.task.train
-        weights = self.label_weights
-        return Term(name, self.source, nodes, self.labels, 1.0, num_classes, weights)
+        return Term(name, self.source, nodes, self.labels, 1.0, num_classes, self.label_weights)
 
     def fit(self, terms: list[Term], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
@@ -286,15 +286,13 @@ class SRNC(ClusterMethod):
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors of the classifier, ``[V, N(+1)]``."""
-        p = self.class_posterior(graph)
-        return self.smooth(p, graph).clamp(min=1e-12).log()
+        return self.smooth(self.class_posterior(graph), graph).clamp(min=1e-12).log()
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         views = super().views()
         if self.clusters:
             encoder = self.clusters.encoder
-            features = self.cluster_spec.features
-            views["cluster_gnn"] = partial(hidden_and_group, encoder, features)
+            views["cluster_gnn"] = partial(hidden_and_group, encoder, self.cluster_spec.features)
         return views
 
     def checkpoint(self) -> dict[str, Any]:

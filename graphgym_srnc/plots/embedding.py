@@ -52,8 +52,7 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
 
     perplexity = min(30.0, (len(embedding) - 1) / 3)
     # Half of scikit-learn's default number of iterations, in half of its time.
-    model = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=0)
-    return model.fit_transform(axes)
+    return TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=0).fit_transform(axes)
 
 
 @style()

@@ -131,10 +131,12 @@ class TensorBoard:
         about = f"selected episode {record.best}"
         test = task.test.cpu()
         if len(test):
-            known = task.target.y.cpu()[test]
-            counts = confusion_matrix(decision[test], known, task.num_outputs).numpy()
-            title = f"{task.name}, test nodes, {about}"
-            figure = charts.confusion_figure(counts, known_names(task), title)
+            counts = confusion_matrix(
+                decision[test], task.target.y.cpu()[test], task.num_outputs
+            ).numpy()
+            figure = charts.confusion_figure(
+                counts, known_names(task), f"{task.name}, test nodes, {about}"
+            )
             self._picture("confusion-selected", figure, record.best)
         curves = record.verdict.get("reliability", {})
         curves = {part: curve for part, curve in curves.items() if curve}
@@ -215,8 +217,9 @@ def write_projector(
     rows = (columns, *zip(*columns.values()))
     tables["nodes"] = [[plain(value) or "-" for value in row] for row in rows]
     for name, table in tables.items():
-        text = "".join("\t".join(row) + "\n" for row in table)
-        write_text(directory / "projector" / f"{name}.tsv", text)
+        write_text(
+            directory / "projector" / f"{name}.tsv", "".join("\t".join(row) + "\n" for row in table)
+        )
     config = "".join(
         f'embeddings {{\n  tensor_name: "{name}"\n  tensor_path: "projector/{name}.tsv"\n'
         '  metadata_path: "projector/nodes.tsv"\n}\n'

@@ -248,8 +248,9 @@ def _metrics(
     for metric in metrics:
         if metric not in known:
             allowed = f"{', '.join(sorted(known))} on {split} nodes"
-            code = "test_metric" if split == "test" else ""
-            raise InputError("metrics", metric, allowed, code=code)
+            raise InputError(
+                "metrics", metric, allowed, code="test_metric" if split == "test" else ""
+            )
     return metrics
 
 
@@ -299,8 +300,7 @@ def default_metrics(runs: DataFrame, split: str) -> list[str]:
     """
     scored = runs.dropna(axis=1, how="all").columns
     beside = [name for name in ("hs", "unknown_recall") if f"{split}_{name}" in scored]
-    shares = [name for name in (SHARE,) if f"{split}_{name}" in scored]
-    return ["micro_f1", *beside[:1], *shares]
+    return ["micro_f1", *beside[:1], *[name for name in (SHARE,) if f"{split}_{name}" in scored]]
 
 
 def blind(runs: DataFrame, split: str) -> set[Place]:

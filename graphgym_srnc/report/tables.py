@@ -143,8 +143,7 @@ def grids_of(table: Table, *metrics: str) -> list[Grid]:
     """Means and, on demand, intervals and differences, with a group of columns for each metric."""
     above = heading(table, *metrics)
     out = [_joined(table, metrics, above, [means(table, of) for of in metrics])]
-    of_these = table.cells["metric"].isin(metrics)
-    if table.cells.loc[of_these, "low"].notna().any():
+    if table.cells.loc[table.cells["metric"].isin(metrics), "low"].notna().any():
         above = f"{title(table, *metrics)}, Student's {percent(table)} interval of the mean"
         out.append(_joined(table, metrics, above, [intervals(table, of) for of in metrics]))
     if table.against is not None:

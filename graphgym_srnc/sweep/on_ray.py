@@ -197,8 +197,11 @@ def _extract(archive: bytes, folder: str) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         for member in files.getmembers():
             place = Path(member.name)
-            plain = member.isfile() or member.isdir()
-            if not plain or place.is_absolute() or ".." in place.parts:
+            if (
+                not (member.isfile() or member.isdir())
+                or place.is_absolute()
+                or ".." in place.parts
+            ):
                 raise tarfile.TarError(f"{member.name!r} is no plain file of the run")
         # Python below 3.11.4 has no filters, and ignores this.
         files.extraction_filter = getattr(tarfile, "data_filter", None)

@@ -76,8 +76,7 @@ def cells(
         if len(problems.errors) > before:
             continue
         name = space.name(base_name, setting)
-        seeds = store.seeds(cfg.seed, repeat)
-        found = cell(cfg, out_dir, name, seeds, resume, overwrite)
+        found = cell(cfg, out_dir, name, store.seeds(cfg.seed, repeat), resume, overwrite)
 
         text = ", ".join(f"{point.key} {point.value}" for point in setting)
         for kind, mark in (("names", name.casefold()), ("configs", found.experiment.digest)):

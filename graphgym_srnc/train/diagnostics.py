@@ -263,8 +263,7 @@ def unknown_shares(
     figures = {"unknown_share": share(on_target)}
     if len(task.val) or len(task.test):
         # Labelled nodes, as those of validation; unlabelled ones may have more unknown classes.
-        tested = share(on_test if len(task.test) else on_target)
-        figures["test_unknown_share"] = tested
+        figures["test_unknown_share"] = share(on_test if len(task.test) else on_target)
     if len(task.val):
         labelled = share(task.validation.y[task.val])
         figures["val_unknown_share"] = labelled

@@ -84,8 +84,7 @@ class TrainedModel:
     ) -> TrainedModel:
         """The model of a trained method, without the modules used only by the losses."""
         encoder = replace(method.encoder, base=None)
-        state = method.state_dict()
-        predictor = _rebuilt(type(method), encoder, options, method.task.sizes, state)
+        predictor = _rebuilt(type(method), encoder, options, method.task.sizes, method.state_dict())
         predictor.out_of_fold = method.out_of_fold
         return cls(predictor, options, classes, facts)
 
@@ -106,8 +105,7 @@ class TrainedModel:
             return own_file(self.config["cross_graph"]["target"], dataset["dir"], "target")
         if dataset.get("format") != "file":
             return None
-        file = self.config["file"]
-        return files.locate(file["path"] or dataset["name"], dataset["dir"], "graph")
+        return files.locate(self.config["file"]["path"] or dataset["name"], dataset["dir"], "graph")
 
     def read(self, path: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
@@ -302,8 +300,7 @@ def original_labels(task: ShiftTask) -> list[int]:
 def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:
     """The record of a training without a run, after a check of what is shown from a file."""
     words = facts.get("feature_names")
-    recipes = facts.get("recipes", [])
-    for name in (*classes, *(words or ()), *recipes):
+    for name in (*classes, *(words or ()), *facts.get("recipes", [])):
         if type(name) not in (int, str):
             raise ValueError(f"the name {name!r:.50} is not text")
         str(name).encode()  # a lone surrogate is no text
@@ -315,8 +312,7 @@ def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> R
 
 def _named(found: OutOfFold) -> dict[str, Tensor]:
     """The tensors of the predictions of held-out labels, by name in a file."""
-    alone = {f"alone.{name}": right for name, right in found.alone.items()}
-    fields = found._asdict() | alone
+    fields = found._asdict() | {f"alone.{name}": right for name, right in found.alone.items()}
     return {HELD_OUT + name: value for name, value in fields.items() if name != "alone"}
 
 

@@ -49,8 +49,7 @@ def with_found_class(task: ShiftTask, predicted: Tensor) -> ShiftTask:
 
     Predicted classes of the source ``[V]`` become training labels, except on held-out nodes.
     """
-    held_out = torch.cat([task.val, task.source_val])
-    y = predicted.index_fill(0, held_out, HIDDEN)
+    y = predicted.index_fill(0, torch.cat([task.val, task.source_val]), HIDDEN)
     y[task.train] = task.source.y[task.train]
     seen = {key: task.source[key] for key in VISIBLE if key in task.source}
     source = Data(**seen, y=y)

@@ -201,8 +201,9 @@ def fit(
 def check_method(method: Method, task: ShiftTask) -> None:
     """Refuse options of a method for which the task or the number of processes is unsuitable."""
     allowed = "1 or more, since several processes train together and share batches"
-    right = method.batch_size > 0 or parallel.count() == 1
-    method.require("batch_size", method.batch_size, right, allowed)
+    method.require(
+        "batch_size", method.batch_size, method.batch_size > 0 or parallel.count() == 1, allowed
+    )
     for option, value in (("correction", "bbse"), ("cut", "share")):
         known = task.validation.y[task.val] < task.num_known
         if getattr(method, option) == value and not known.any():

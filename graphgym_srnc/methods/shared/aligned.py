@@ -63,6 +63,5 @@ class Aligned(Scored):
             if self.bounded and (self.encoder.act != "tanh" or len(self.classifier.layers) == 1):
                 source = source.tanh()
                 target = target.tanh()
-            discrepancy = self.discrepancy(source, target)
-            terms[self.term] = self.weight * self.strength * discrepancy
+            terms[self.term] = self.weight * self.strength * self.discrepancy(source, target)
         return terms

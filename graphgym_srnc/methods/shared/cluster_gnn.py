@@ -138,8 +138,7 @@ class ClusterGNN(Clusters):
         """
         optimizer = make_optimizer(self.encoder.parameters())
         minimise(self.encoder, optimizer, self.losses(terms, modularity=False), steps[0])
-        losses = self.losses(terms, modularity=True)
-        return minimise(self.encoder, self.optimizer, losses, steps[1])
+        return minimise(self.encoder, self.optimizer, self.losses(terms, modularity=True), steps[1])
 
     @torch.no_grad()
     def align(self, log_q: Tensor, p: Tensor) -> float:

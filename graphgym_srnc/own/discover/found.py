@@ -76,8 +76,7 @@ class Found:
         ``graphgym-srnc discover --nodes`` without positions.
         """
         names = self.analysis.names
-        frame = table.of_nodes(self.clusters, names)
-        return frame.set_index("node" if names.ids is None else "id")
+        return table.of_nodes(self.clusters, names).set_index("node" if names.ids is None else "id")
 
     def changes(self) -> pandas.DataFrame:
         """A row per class: its status since an earlier model, counts, shares and their change.

@@ -291,8 +291,13 @@ def to_csv(new: Sequence[Row]) -> str:
     for row in new:
         cluster = row.cluster
         figures = [getattr(cluster, name) for name in (*FIGURES, "small")]
-        lists = [" | ".join(row.words), " | ".join(row.lines)]
-        texts = [row.verdict, row.nearest, *lists, cluster.name]
+        texts = [
+            row.verdict,
+            row.nearest,
+            " | ".join(row.words),
+            " | ".join(row.lines),
+            cluster.name,
+        ]
         lines.append([cluster.number, len(cluster.nodes), *figures, *texts])
     return text.to_csv(lines)
 
