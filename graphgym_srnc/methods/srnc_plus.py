@@ -46,7 +46,7 @@ NOT_ITERATED = (
 )
 
 UNDONE = (
-    "SRNC+ predicts as before its iterations, since these separated unknown nodes from known ones"
+    "SRNC+ predicts as before its iteration {}, since this separated unknown nodes from known ones"
     " less well (estimated share of unknown nodes {:.1f} % before, {:.1f} % after)."
 )
 
@@ -56,6 +56,7 @@ WEAK = 0.1  # p-value below which it is weak
 PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
 ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
 ROUNDS = 3  # the same between two graphs
+MOST_ROUNDS = 5  # iterations while the ranking of unknown nodes improves
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
     " is predicted as unknown. {:,} labels cannot show unknown classes of less than about"
@@ -122,7 +123,8 @@ class SRNCPlus(ClusterMethod):
     there are only about 20 labels in total.
 
     Args:
-        rounds: number of iterations; 0 = two on one graph, and three between two graphs.
+        rounds: maximum number of iterations; 0 = two on one graph, three between two graphs, and up
+            to five while held-out labels say that unknown nodes rank better.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
@@ -153,7 +155,7 @@ class SRNCPlus(ClusterMethod):
     """
 
     cites = ("zhu2022srnc",)
-    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold", "first_weights")
+    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold")
     explicit_unknown = True
     cross_fits = True
     encoder_defaults = {"hidden": 64}
@@ -161,7 +163,6 @@ class SRNCPlus(ClusterMethod):
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     plan: Plan
     held_out_labels: Tensor
-    first_weights: dict[str, Tensor]  # of the classifiers before the iterations
 
     def __init__(
         self,
@@ -377,6 +378,8 @@ class SRNCPlus(ClusterMethod):
             unknown_share=found.rank, least_share=found.least_share, expected=found.accuracy
         )
         self.count_kept(ranks, held_out.correct(held_out.log_p))
+        if self.plan.adapts and not self.rounds:
+            self.episodes = MOST_ROUNDS
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
 
     def test_homophily(self) -> dict[str, float]:
@@ -439,13 +442,12 @@ class SRNCPlus(ClusterMethod):
         pseudo = self.pseudo_labels("classifier_target", self.target, mixture)
 
         # Lines 12 and 13: the classifiers on labels and pseudo-labels (Eq. 9).
-        if not self.plan.iteration:
-            self.first_weights = self.evidence.state_dict()
         self.change(iteration=self.plan.iteration + 1)
-        self.evidence = self.evidence.untrained()
+        before = self.evidence
+        self.evidence = before.untrained()
         figures |= self.train_evidence(self.evidence, task.train, self.labels, pseudo)
-        if self.plan.iteration == self.planned:
-            figures |= self.recount_unknown(pseudo)
+        if task.one_graph and self.plan.finds_unknown and not task.validates_unknown:
+            figures |= self.recount_unknown(before, pseudo)
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
@@ -458,20 +460,18 @@ class SRNCPlus(ClusterMethod):
             figures["pseudo_unknown_share"] = float(unknown.float().mean())
         return figures
 
-    def recount_unknown(self, pseudo: Term) -> dict[str, float]:
-        """Compare the ranking of unknown nodes after the iterations with that before.
+    def recount_unknown(self, before: Evidence, pseudo: Term) -> dict[str, float]:
+        """Compare the ranking of unknown nodes with that of the classifiers before the iteration.
 
         Classifiers of half of the labels and the pseudo-labels rank the other half. If their
-        evidence of unknown nodes is smaller by more than one standard error, the iterations are
-        undone. If it is larger by more than four, it chooses the number of unknown nodes again:
-        unlabelled nodes that learned pseudo-labels rank too high. Between two graphs, or if unknown
-        validation nodes set the threshold, nothing changes.
+        evidence of unknown nodes is larger by more than one standard error, another iteration
+        follows. If it is smaller by more than one, this iteration is undone. If it is larger by
+        more than four, it chooses the number of unknown nodes again: unlabelled nodes that learned
+        pseudo-labels rank too high.
         """
         task = self.task
-        if not task.one_graph or not self.plan.finds_unknown or task.validates_unknown:
-            return {}
         left = folds(self.labels, 2) == 0
-        evidence = self.evidence.untrained()
+        evidence = before.untrained()
         with random_draws_apart(task.device):
             self.train_evidence(evidence, task.train[~left], self.labels[~left], pseudo)
         log_p = evidence.log_posterior(self.target, self.num_classes)
@@ -483,15 +483,18 @@ class SRNCPlus(ClusterMethod):
         ranks = ranks_in(confidence[task.pool], confidence[held_out])
         correct = (known[held_out].argmax(1) == self.labels[left]).float()
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
-        error = 0.5 / len(ranks) ** 0.5
-        before = self.plan.least_share
-        if found.least_share < before - error:
-            self.evidence = self.evidence.untrained()
-            self.evidence.load_state_dict(self.first_weights)
-            self.change(iteration=0)
-            self.warnings.append(UNDONE.format(100 * before, 100 * found.least_share))
-        elif found.least_share > before + 4 * error:
-            self.change(unknown_share=found.rank, least_share=found.least_share)
+        rise = (found.least_share - self.plan.least_share) * 2 * len(ranks) ** 0.5
+        if rise <= 1:
+            self.episodes = self.plan.iteration
+        if rise < -1:
+            shares = 100 * self.plan.least_share, 100 * found.least_share
+            self.warnings.append(UNDONE.format(self.plan.iteration, *shares))
+            self.evidence = before
+            self.change(iteration=self.plan.iteration - 1)
+        else:
+            self.change(least_share=found.least_share)
+        if rise > 4:
+            self.change(unknown_share=found.rank)
             self.count_kept(ranks, correct)
         return {"recounted_share": found.rank, "recounted_least_share": found.least_share}
 
