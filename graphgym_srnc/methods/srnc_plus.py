@@ -464,10 +464,10 @@ class SRNCPlus(ClusterMethod):
         """Compare the ranking of unknown nodes with that of the classifiers before the iteration.
 
         Classifiers of half of the labels and the pseudo-labels rank the other half. If their
-        evidence of unknown nodes is larger by more than one standard error, another iteration
-        follows. If it is smaller by more than one, this iteration is undone. If it is larger by
-        more than four, it chooses the number of unknown nodes again: unlabelled nodes that learned
-        pseudo-labels rank too high.
+        evidence of unknown nodes is larger by more than three standard errors, it chooses the
+        number of unknown nodes again, and another iteration follows. Smaller rises are no reason,
+        since unlabelled nodes that learned pseudo-labels rank too high. If the evidence is smaller
+        by more than one standard error, this iteration is undone.
         """
         task = self.task
         left = folds(self.labels, 2) == 0
@@ -484,18 +484,16 @@ class SRNCPlus(ClusterMethod):
         correct = (known[held_out].argmax(1) == self.labels[left]).float()
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
         rise = (found.least_share - self.plan.least_share) * 2 * len(ranks) ** 0.5
-        if rise <= 1:
+        if rise > 3:
+            self.change(unknown_share=found.rank, least_share=found.least_share)
+            self.count_kept(ranks, correct)
+        else:
             self.episodes = self.plan.iteration
         if rise < -1:
             shares = 100 * self.plan.least_share, 100 * found.least_share
             self.warnings.append(UNDONE.format(self.plan.iteration, *shares))
             self.evidence = before
             self.change(iteration=self.plan.iteration - 1)
-        else:
-            self.change(least_share=found.least_share)
-        if rise > 4:
-            self.change(unknown_share=found.rank)
-            self.count_kept(ranks, correct)
         return {"recounted_share": found.rank, "recounted_least_share": found.least_share}
 
     def count_kept(self, ranks: Tensor, correct: Tensor) -> None:
