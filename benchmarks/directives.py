@@ -29,7 +29,7 @@ from scores import (
 )
 
 from graphgym_srnc.report import statistics
-from graphgym_srnc.report.paper import OPEN_SET
+from graphgym_srnc.report.paper import TABLES
 from graphgym_srnc.report.statistics import holm, mean_std
 
 
@@ -202,7 +202,7 @@ class Pages:
             for block, graph in shift.blocks.items():
                 part = runs[runs.block == block]
                 cells = [spread(part[metric]) for metric in ("micro_f1", "macro_recall")]
-                printed = OPEN_SET.find(PLAN["paper"].get(row, ""), graph).values()
+                printed = TABLES["open_set"].find(PLAN["paper"].get(row, ""), graph).values()
                 line.append(" / ".join(cells) if len(part) else "-")
                 line.append(" / ".join(f"{score.mean:.1f}" for score in printed) or "-")
             lines.append(line)

@@ -152,13 +152,30 @@ def choices(method: type) -> dict[str, str]:
     return found
 
 
+def treatment(key: str) -> tuple[str, str]:
+    """``works``, ``refused`` or ``unused`` for a key of GraphGym, and what to know about it."""
+    from graphgym_srnc.gym import keys
+
+    if key in keys.WRITTEN:
+        return "unused", "GraphGym writes it"
+    if key in keys.SHOWN:
+        return "unused", "a note says so"
+    if key == "optim.scheduler":
+        return "refused", f"unless `none`. {keys.instead(key)}"
+    if key in keys.LAYERS_READ or key == "optim.momentum":
+        return "works", f"{'with sgd' if 'optim' in key else keys.instead(key)}, else refused"
+    if key in keys.READ:
+        return "works", {"accelerator": "auto is the CPU", "device": "as accelerator"}.get(key, "")
+    return "refused", keys.instead(key)
+
+
 def keys_page() -> str:
     """The page of GraphGym's keys, with what becomes of each of them."""
     from graphgym_srnc.gym import keys
 
     rows = []
     for key in sorted(keys.stock_keys()):
-        kind, text = keys.treatment(key)
+        kind, text = treatment(key)
         text = text.format(mode="<method>", shift="<shift>").replace("|", "\\|")
         rows.append(f"| `{key}` | {kind} | {text} |")
     return KEYS_HEAD + "\n".join(rows) + "\n"

@@ -227,7 +227,7 @@ class CMD(_Parameters):
     r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
 
     Args:
-        weight: weight w of the discrepancy.
+        weight: weight w of the discrepancy; 0 = none is computed.
 
     Other estimators have the same further parameters, which ``help(CMD)`` explains.
     """
@@ -972,7 +972,7 @@ class SRGNN(_Parameters):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     Args:
-        weight: weight w of the discrepancy.
+        weight: weight w of the discrepancy; 0 = none is computed.
 
     Other estimators have the same further parameters, which ``help(SRGNN)`` explains.
     """

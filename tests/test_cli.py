@@ -228,8 +228,6 @@ def test_unknown_options_and_stray_words_are_refused(capsys):
         ("run --no-such", "unrecognized arguments: --no-such"),
         ("run --repat 3", "Did you mean --repeat?"),
         ("runn", "Did you mean run?"),
-        ("tune --repeat 3", "Give --seeds FIRST-LAST"),
-        ("compare results --latex", "Give --out FILE.tex"),
         ("data mak", "Did you mean make?"),
         ("options train stray", "unrecognized arguments: stray"),
         ("data make n.csv e.csv --text a b --out g", "arguments: b. Separate several columns by"),
@@ -284,7 +282,7 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     assert erm(tmp_path) == 0
     out = capsys.readouterr().out
     assert "\nwarning: the cluster GNN collapsed" in out
-    assert re.search(r"seed 0: .* s; hidden class.*: \d.*; \d warning", out)
+    assert re.search(r"seed 0: .* s; hidden: \d.*; \d warning", out)
     assert records.read_result(tmp_path / "default" / "0")["warnings"] == [
         "the cluster GNN collapsed: 1 of 7 clusters used"
     ]

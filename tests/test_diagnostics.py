@@ -71,7 +71,7 @@ def test_locality_of_labels_by_hand():
     assert got == pytest.approx((wanted, alone, expected)) and alone > 9
     told = diagnostics.sentences(found | {"class_locality": 1.0})["locality"]
     assert (
-        f"{2 * block} edges join labelled nodes of the same" in told and "class: 14.4 times" in told
+        f"{2 * block} edges join labelled nodes of the same class, and {2 * expected:.1f}" in told
     )
     drawn = np.random.default_rng(0).permutation(1600)[:400].tolist()
     task, y = grid_task(drawn)
@@ -87,7 +87,7 @@ def test_locality_of_labels_by_hand():
     task, y = grid_task([node for node in corner if y[node]] + [v for v in drawn if not y[v]])
     found = diagnostics.label_locality(task, y)
     assert found["class_locality"] == pytest.approx(alone)
-    assert "nodes of rust:" in diagnostics.sentences(found, ["go", "rust"])["locality"]
+    assert "nodes of rust, and" in diagnostics.sentences(found, ["go", "rust"])["locality"]
 
 
 def test_the_edges_of_a_labelled_hub_are_no_locality():
@@ -137,8 +137,8 @@ def test_sound_figures_need_no_sentence():
     )
     for odd in ({"val_unknown_share": 0.7}, {"unknown_share": 0.0}, {"unknown_share": 0.95}):
         assert list(diagnostics.sentences(sound | odd)) == ["unknown share"]
-        for auroc, told in ((0.8, "The unknown-class threshold is prob"), (0.41, "(AUROC 41 % on")):
-            assert told in diagnostics.unknown_sentence(sound | odd | {"val_unknown_auroc": auroc})
+        ranked = diagnostics.sentences(sound | odd | {"val_unknown_auroc": 0.41})
+        assert "(AUROC on validation nodes: 41 %" in ranked["unknown share"]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,8 @@ def test_it_is_told_in_tables_and_events(gym, tmp_path, monkeypatch):
     from graphgym_srnc.gym import run
     from graphgym_srnc.report import summary
 
-    monkeypatch.setitem(diagnostics.RANGES, "agreement", ("agreement", 1.1, 2.0))
+    (check,) = (one for one in diagnostics.CHECKS if one.figure == "agreement")
+    monkeypatch.setattr(diagnostics, "CHECKS", (check._replace(low=1.1),))
     assert "agreement" not in judged(ERM(**SMALL, steps=2), make_task())["sentences"]
     words = "train.mode coral coral.steps 2 gnn.dim_inner 4 synthetic.num_nodes 300"
     cfg = gym.load_config(None, ["out_dir", str(tmp_path), *words.split()])

@@ -82,22 +82,6 @@ def found(graph) -> clusters.Discovery:
     return find(graph, posterior_of(graph), 3, ["a", "b", "c"])
 
 
-def test_simplified_silhouette():
-    rng = np.random.RandomState(0)
-    centre = torch.tensor([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0], [torch.inf, torch.inf]])
-    x = torch.from_numpy(rng.randn(90, 2)).float() + centre[torch.arange(90) % 3]
-    distance = torch.cdist(x, centre).nan_to_num(torch.inf, torch.inf)
-    own = torch.arange(90) % 3
-    own[:3] = torch.tensor([1, 2, 4])  # two nodes in far clusters, and one in none
-    fit = clusters.silhouette(distance, own)
-    by_hand = np.linalg.norm(x.numpy()[:, None] - centre.numpy()[None, :3], axis=2)
-    for node in (0, 1, *range(3, 90)):
-        a = by_hand[node, own[node]]
-        b = min(by_hand[node, k] for k in range(3) if k != own[node])
-        assert fit[node] == pytest.approx((b - a) / max(a, b), abs=1e-4)
-    assert fit[0] < 0 and fit[2] == 0
-
-
 def test_topics_are_principal_axes_of_smoothed_words(graph):
     x, dense = graph.x.numpy(), np.zeros((graph.num_nodes,) * 2)
     idf = np.log((1 + len(x)) / (1 + (x > 0).sum(0)))
@@ -198,7 +182,7 @@ def test_a_mixed_cluster_is_a_leftover(graph):
         row.cluster.is_mixed
         and row.leftover == "its nodes are less alike than those of each known class"
     )
-    assert table.left_out([row]).startswith("left out: 1, its nodes are less alike")
+    assert row.leftover.startswith("its nodes are less alike")
 
 
 def test_clarity_tells_one_class_from_several(graph):
@@ -217,13 +201,6 @@ def test_clarity_tells_one_class_from_several(graph):
             assert row.cluster.clarity == pytest.approx(float(likeness * mean), abs=1e-4)
             purity = np.bincount(graph.y[nodes]).max() / len(nodes)
             assert (purity > 0.9) == (verdict == "clear")
-        one_fits = {1: Fit(modularity=0.5, stability=1.0, words=1.0)}
-        said = table.on_mixed(rows, one_fits)
-        assert len(said) == (num_new == 1), "clear clusters need no advice"
-        for line in said:
-            assert line.startswith("Cluster 1 may mix classes: read") and "such as 2: you" in line
-            more = table.on_mixed(rows * 2, one_fits)
-            assert "may mix" in more[0] and "such as" not in more[0], "more than suggested"
         assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
         lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
         assert lines[0]["verdict"] == verdict and 0 < float(lines[0]["clarity"]) < 1
@@ -445,53 +422,44 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     found.new[1] = clusters.replace(found.new[1], small=6)
     whole = analysed(graph, found, names)
     rows = whole.new
-    commands = {"again": NASTY, "naming": NASTY, "merge": NASTY}
+    commands = {"again": NASTY, "naming": NASTY}
     html = page.render(NASTY, whole, commands, {}, [NASTY])
     assert not re.search(r"<(link|iframe|script>alert)\b", html)
     assert unescape(html).count(NASTY) > 10 and "default-src 'none'" in html
     lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
-    assert table.left_out(rows) == ""
-    found.new[2] = clusters.replace(found.new[2], is_mixed=True)
-    assert table.left_out(analysed(graph, found).new).startswith("left out: 3, its nodes are less")
-    found.new[2] = clusters.replace(found.new[2], is_mixed=False, small=len(found.new[2].nodes))
-    assert "left out: 3, most of its nodes are in comp" in table.left_out(
-        analysed(graph, found).new
-    )
-    small = f"{6 / len(found.new[1].nodes):.0%}".replace("%", " %")
-    assert f">{small}</td>" in html and table.to_text(rows).splitlines()[2].endswith(small)
-    assert table.ON_SMALL[1:] in html and "small" not in table.to_text(rows[:1])
+    assert not any(row.leftover for row in rows)
+    found.new[2] = clusters.replace(found.new[2], small=len(found.new[2].nodes))
+    assert analysed(graph, found).new[2].leftover.startswith("most of its nodes are in comp")
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)
-    assert "stability and words suggest 3 new clusters. 4 fits" in html and "may mix" not in html
+    assert "stability and words suggest 3 new clusters. 4 fits" in html
     assert html.index("<details>") < html.index("conductance")
 
 
-def test_clusters_with_the_same_words_may_be_one_class(graph):
-    """A class that is split in two, and nothing else, gets a hint and the command that merges."""
+def test_known_classes_on_the_page(graph):
+    """A class that is split in two is there, and what is known of the others."""
     found = find(graph, posterior_of(graph), 3, ["a", "b", "class 0"])
     whole = found.new[[int(graph.y[c.nodes[0]]) for c in found.new].index(5)]
     half = clusters.replace(whole, number=4, nodes=whole.nodes[::2])
     cluster = found.cluster + (found.cluster == 6)
     cluster = cluster.index_fill(0, half.nodes, 6)
     halved = analysed(graph, clusters.replace(found, cluster=cluster, new=[*found.new, half]))
-    assert table.merges(halved.new) == {f"{whole.number} and 4": ""}
-    assert "perhaps one class" in table.to_text(halved.new)
+    assert f"cluster 4: {', '.join(halved.new[-1].words)}" in table.to_text(halved.new)
     judged = {"a": {"labels": 9, "right": 4}, "b": {"labels": 8, "right": 4}}
     run = {"method": "srnc_plus", "backbone": "gcnconv", "labels": {"0": {"source": 3}}}
     run["labels"] |= {name: {"source": 20} for name in "ab"}
     run["held_out"] = {"labels": 17, "of": 17, "accuracy": 0.5, "low": 0.3, "high": 0.7}
     run["held_out"] |= {"as_known": 0.5, "alone": {}, "classes": judged}
-    html = page.render("t", halved, {"again": ""}, run, ["few!"], "merge {}".format)
+    html = page.render("t", halved, {"again": ""}, run, ["few!"])
     below = html.partition('<table id="known">')[2].partition("</table>")[0]
     rows = re.findall(r"<tr><td class=\"text\">(.*?)</td>(.*?)</tr>", below, re.DOTALL)
     known = {name: " ".join(re.sub("<[^>]*>", " ", cells).split()) for name, cells in rows}
     assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
     assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
     assert "Right on 17 labels that the models had not learned:" in html
-    merge = f"merge [{whole.number}, 4]"
-    assert merge in html and "few!</p>" in html and "too few</strong>" in html
+    assert "few!</p>" in html and "too few</strong>" in html
 
 
 def test_names_of_nodes_and_columns():

@@ -80,8 +80,6 @@ def test_values_stay_text_and_a_setting_of_two_spaces_is_run_once(tmp_path):
         ("a.b x [1", "is not valid"),
         ("a.b x [{a: 1}]", "is not valid"),
         ("a.b x-y [1]", "an alias consists of letters"),
-        ("\na.b x [1]\na.b y [2]", "line 3.*a.b occurs twice"),
-        ("a.b x [1]\nc.d x [2]", "line 2.*x occurs twice"),
         ("seed s [1,2]", "the key seed cannot be varied"),
     ],
 )

@@ -28,7 +28,6 @@ from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import prepare as gym_prepare
 from graphgym_srnc.gym.build import visible_task
-from graphgym_srnc.gym.config import dump_config
 from graphgym_srnc.gym.keys import not_read, stock_keys
 from graphgym_srnc.gym.spec import GymEncoder, encoder_spec
 from graphgym_srnc.io.settings import flatten
@@ -138,7 +137,7 @@ def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
 
 def test_dumped_config_loads_again(gym, tmp_path):
     cfg = gym.load_config("testing/erm", ["seed", "3", "out_dir", "elsewhere"])
-    (tmp_path / "config.yaml").write_text(dump_config(cfg))
+    (tmp_path / "config.yaml").write_text(cfg.dump())
     again = gym.load_config(tmp_path / "config.yaml")
     assert again == cfg and yaml.safe_load(cfg.dump())["seed"] == 3
 

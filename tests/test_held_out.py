@@ -268,37 +268,25 @@ def test_an_explanation_follows_a_probability_through_the_mixture(run_with_wrong
     told = why.lines(["0", "1", "2"], found, 4, Names(), None)
     start = told.index(next(line for line in told if line.startswith("  classifier")))
     shares = [
-        int(line.partition(" %")[0].split()[-1]) for line in told[start + 1 :][: len(found.votes)]
+        float(line.partition(" %")[0].split()[-1]) for line in told[start + 1 :][: len(found.votes)]
     ]
-    assert sum(shares) == 100 and f"{100 * first:.1f} %" in told[start + len(shares) + 2]
+    assert (
+        sum(shares) == pytest.approx(100, abs=0.2)
+        and f"{100 * first:.1f} %" in told[start + len(shares) + 2]
+    )
 
 
-def test_shares_are_rounded_to_a_sum_of_100():
-    assert why.rounded_shares([1, 1, 1]) == [34, 33, 33]
-    assert why.rounded_shares([0.324, 0.337, 0.339]) == [32, 34, 34] and why.rounded_shares(
-        [7]
-    ) == [100]
-    rng = np.random.default_rng(0)
-    for weights in rng.random((50, 5)):
-        shares = why.rounded_shares(weights)
-        assert sum(shares) == 100 and np.abs(shares - 100 * weights / weights.sum()).max() < 1
-
-
-def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsys, monkeypatch):
+def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsys):
     assert main(["predict", str(run_with_wrong_labels / "r"), "--why", "4", "6"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("4: predicted ") and "\n6: predicted " in told
     assert "Its given label is 1." in told and "without the link to" in told
-    assert "of the links were left out" not in told
     held_out = build.load_model(run_with_wrong_labels / "r").method.out_of_fold
     place = held_out.nodes.tolist().index(4)
     p = held_out.log_p[place].exp()
     first = told.partition("\n6: ")[0]
     assert f"did not learn it predict {p.argmax()} ({100 * p.max():.1f} %)." in first
     assert why.on_label(["0", "1", "2"], 119, held_out) == why.on_label([], 4, None) == []
-    monkeypatch.setattr("graphgym_srnc.train.explain.MOST_LINKS", 1)
-    assert main(["predict", str(run_with_wrong_labels / "r"), "--why", "4"]) == 0
-    assert "Only 1 of the links were left out" in capsys.readouterr().out
     for given, message in (("x", "no node 'x'"), ("120", "no node '120'")):
         assert main(["predict", str(run_with_wrong_labels / "r"), "--why", given]) == 2
         assert message in capsys.readouterr().err

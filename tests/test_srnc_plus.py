@@ -14,6 +14,8 @@ import graphgym_srnc
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.losses.prior import UnknownEvidence
+from graphgym_srnc.methods import srnc_plus
 from graphgym_srnc.methods.shared import cross_fit
 from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
@@ -423,7 +425,7 @@ def test_labels_without_any_information_give_finite_scores(monkeypatch):
     assert torch.allclose(logits.softmax(1), wanted, atol=1e-3)
 
 
-def test_the_last_ranking_counts_unknown_nodes_again_or_undoes_the_iterations():
+def test_an_iteration_counts_unknown_nodes_again_or_is_undone():
     task = without_validation(one_graph(2))
     method = make(**LONG, rounds=1)
     trainer.fit(method, task, selection="last")
@@ -431,39 +433,42 @@ def test_the_last_ranking_counts_unknown_nodes_again_or_undoes_the_iterations():
     scores = method.predict(task.target)
     pseudo = method.pseudo_labels("again", method.target, scores)
     truth = float((task.target.y[task.pool] == task.num_known).float().mean())
+    after = method.evidence
 
-    def recount(before: float) -> dict[str, float]:
-        method.change(least_share=before, unknown_share=share)
-        return method.recount_unknown(pseudo)
+    def recount(least_share: float) -> dict[str, float]:
+        method.change(least_share=least_share, unknown_share=share, iteration=1)
+        method.episodes = 5
+        return method.recount_unknown(before, pseudo)
 
+    before = after.untrained()
     found = recount(-1.0)
     assert method.plan.unknown_share == found["recounted_share"] == pytest.approx(truth, abs=0.15)
+    assert method.episodes == 5 and method.plan.least_share == found["recounted_least_share"]
+
+    error = 0.5 / (len(task.train) // 2) ** 0.5
     now = found["recounted_least_share"]
-    recount(now)
-    assert method.plan.unknown_share == share and method.plan.iteration == 1
-    assert torch.equal(method.predict(task.target), scores)
+    recount(now - 2 * error)
+    assert method.episodes == 1 and method.plan.unknown_share == share
+    assert method.evidence is after
 
-    # Smaller than before by more than a standard error.
-    assert recount(now + 0.2) and method.plan.iteration == 0
-    assert "as before its iterations" in method.warnings[-1]
-    first = make(**LONG, rounds=1)
+    recount(now + 2 * error)
+    assert method.evidence is before and method.plan.iteration == method.episodes - 1 == 0
+    assert method.plan.least_share == now + 2 * error
+    assert "as before its iteration 1" in method.warnings[-1]
+
+
+def test_a_run_without_a_better_ranking_predicts_as_before_it(monkeypatch):
+    task = without_validation(one_graph(2))
+    first = make(**LONG)
     trainer.fit(first, task, max_episodes=0, selection="last")
-    method.set_threshold(scores, task.target.y[:0], method.predict(task.target))
-    assert torch.allclose(method.predict(task.target), first.predict(task.target), atol=1e-5)
-
-    method.change(finds_unknown=False)
-    assert method.recount_unknown(pseudo) == {}
-
-
-def test_undone_iterations_keep_the_weights_that_validation_nodes_chose():
-    method = make(**LONG, rounds=1)
-    trainer.fit(method, one_graph(2), selection="last")
-    weight = method.evidence.weight.clone()
-    assert weight.std() > 1e-3  # they are not the initial ones
-    scores = method.predict(method.task.target)
-    method.change(least_share=2.0)
-    method.recount_unknown(method.pseudo_labels("again", method.target, scores))
-    assert method.plan.iteration == 0 and torch.equal(method.evidence.weight, weight)
+    evidence = first.plan.least_share
+    worse = UnknownEvidence(1e-9, evidence - 0.5, 0.5, 0.9, 0.01)
+    method = make(**LONG)
+    monkeypatch.setattr(srnc_plus, "unknown_evidence", lambda *_: worse)
+    record = trainer.fit(method, task, selection="last")
+    assert len(record.history) == 2
+    scores = method.predict(task.target)
+    assert torch.allclose(scores, first.predict(task.target), atol=1e-5)
 
 
 def without_validation(task: ShiftTask) -> ShiftTask:

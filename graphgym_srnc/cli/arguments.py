@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import math
 import os
 import re
@@ -13,10 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
-from graphgym_srnc import methods, shifts
 from graphgym_srnc.core.text import tell
-from graphgym_srnc.errors import InputError, not_one_of
-from graphgym_srnc.io import atomic, config_files, records, store
+from graphgym_srnc.errors import InputError
+from graphgym_srnc.io import atomic, config_files, records
 from graphgym_srnc.io.settings import config_root, flatten, is_volatile
 
 if TYPE_CHECKING:
@@ -96,13 +94,6 @@ def outputs(args: argparse.Namespace) -> dict[str, str]:
     return {option: file for option, file in files.items() if file is not None}
 
 
-def unused(file: str) -> str:
-    """A file that does not exist yet, such as predictions-2.csv if there is a predictions.csv."""
-    path = Path(file)
-    names = (path.with_stem(f"{path.stem}-{number}") for number in itertools.count(2))
-    return str(next(free for free in itertools.chain([path], names) if not free.exists()))
-
-
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = ()) -> None:
     """Check, before any work, that a file can be written and replaces nothing by accident.
 
@@ -143,8 +134,9 @@ def check_inputs(outs: Mapping[str, str | None], inputs: Iterable[str | None]) -
     read = {os.path.realpath(path): "an input" for path in inputs if path}
     for option, out in outs.items():
         if out and (what := read.setdefault(os.path.realpath(out), option)) != option:
-            message = f"{out!r} is also {what} of this command"
-            raise InputError.plain(option, message, "Name another file")
+            raise InputError.plain(
+                option, f"{out!r} is also {what} of this command", "Name another file"
+            )
 
 
 @contextlib.contextmanager
@@ -180,38 +172,6 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
     for name, value in least.items():
         if not value <= getattr(args, name) < math.inf:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
-
-
-def check_names(settings: config_files.Settings, words: Sequence[str]) -> None:
-    """Check the names of a method and a shift, of a config file and the words after it, before
-    slow imports.
-
-    Raises:
-        InputError: a method or shift does not exist.
-    """
-    names = {"train.mode": methods.names(), "dataset.format": shifts.names()}
-    for key, value in (*settings.items(), *config_files.pairs(words)):
-        if key in names and value not in names[key]:
-            raise not_one_of(key, value, names[key])
-
-
-def check_finished(args: argparse.Namespace) -> None:
-    """Refuse to run finished runs again by ``run``, before slow imports.
-
-    Raises:
-        InputError: some of the runs are finished, and no option says what to do with them.
-    """
-    if args.resume or args.overwrite:
-        return
-    settings = config_files.read("default") | args.settings
-    settings |= dict(config_files.pairs(args.overrides))
-    seed = settings.get("seed", 0)
-    if isinstance(seed, int):  # another value is refused later
-        name = args.name or default_name(args.cfg, args.overrides, settings["dataset.format"])
-        seeds = store.seeds(seed, args.repeat)
-        store.check_name(name)
-        path = Path(args.out_dir or settings["out_dir"], name)
-        store.refuse_present(path, seeds, "result.json")
 
 
 def remark(cfgs: Sequence[CfgNode]) -> None:

@@ -49,18 +49,21 @@ def _draw_ranks(table: compare.Table, path: Path, overwrite: bool) -> None:
     """Draw the ranks of each column that has enough rows and splits for a test."""
     found = tables.tested_ranks(table, table.metrics[0])
     if not found:
-        few = f"no column has three rows with {LEAST_BLOCKS} common splits and seeds"
-        raise InputError.plain("--figure", few, "Run more seeds, or give more experiments")
+        raise InputError.plain(
+            "--figure",
+            f"no column has three rows with {LEAST_BLOCKS} common splits and seeds",
+            "Run more seeds, or give more experiments",
+        )
     files = {column: path for column in found}
     if len(found) > 1:
         ends = {column: re.sub(r"[^\w.,+]+", "-", column) for column in found}
         files = {column: path.with_stem(f"{path.stem}-{end}") for column, end in ends.items()}
-    for file in files.values():
-        arguments.check_out("--figure", str(file), overwrite)
     for column, ranking in found.items():
         title = f"{tables.name(table.metrics[0])} on {column}"
-        facts = ranking.ranks, ranking.difference, title, sentences.nemenyi(table, ranking)
-        figure = critical_difference_figure(*facts)
+        figure = critical_difference_figure(
+            ranking.ranks, ranking.difference, title, sentences.nemenyi(table, ranking)
+        )
+        arguments.check_out("--figure", str(files[column]), overwrite)
         with arguments.writing("--figure", files[column]):
             save(figure, files[column])
         print(f"wrote {files[column]}")

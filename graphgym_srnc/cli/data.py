@@ -53,8 +53,7 @@ def list_data(root: str) -> None:
     rows = [("dataset.name", "here", "raw files")]
     for name, (family, place) in places.items():
         path = folder_of(family, root) / place
-        found = path.is_file() or any(path.glob("*"))
-        rows.append((name, "yes" if found else "no", str(path)))
+        rows.append((name, "yes" if path.is_file() or any(path.glob("*")) else "no", str(path)))
     print(aligned(rows))
     print(
         "The short name is enough where it is unique: Cora for Planetoid/Cora, Photo for "

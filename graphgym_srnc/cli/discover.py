@@ -7,14 +7,14 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Callable, Mapping, NamedTuple, Sequence
+from typing import NamedTuple, Sequence
 
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import told
-from graphgym_srnc.core import environment, text
+from graphgym_srnc.core import environment, progress, text
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain, tell
@@ -29,8 +29,6 @@ from graphgym_srnc.own.discover import analysis, clusters, feedback, page, since
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.train.model import TrainedModel
-
-Begin = Callable[[str, float], None]
 
 
 class Place(NamedTuple):
@@ -66,15 +64,18 @@ def main(args: argparse.Namespace) -> None:
     if args.changes and not args.since:
         raise InputError.plain("--changes", "it compares two graphs", "Add --since RUN")
     if names and not (outs or args.labels_out):
-        hint = "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page"
-        raise InputError.plain("--name", "no output contains the names", hint)
+        raise InputError.plain(
+            "--name",
+            "no output contains the names",
+            "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page",
+        )
     if args.labels_out and not names and not args.since:
         raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
-    with RunProgress(1, sys.stderr) as progress:
+    with RunProgress(1, sys.stderr):
         progress.doing("reading the graph", 0.1)
         model = build.load_model(args.run)
         with environment.limited(model.result.get("threads", 1)):
-            lines = _discover(args, model, outs, names, progress.doing)
+            lines = _discover(args, model, outs, names)
     for line in told(lines):
         tell(line)
 
@@ -84,13 +85,8 @@ def _discover(
     model: TrainedModel,
     outs: dict[str, str],
     cluster_names: dict[int, str],
-    begin: Begin,
 ) -> list[str]:
-    """Discover, write the files and return the lines to print.
-
-    ``begin`` is called at each part with its name, and with the share of the time of a usual
-    command that is over after it.
-    """
+    """Discover, write the files and return the lines to print."""
     arguments.check_inputs(outs, [str(model.folder() or "")])
     place = _place(args, model)
     graph = place.graph
@@ -99,7 +95,7 @@ def _discover(
     classes = classes[: len(classes) - evidence.open_set]
     label = analysis.known_labels(place.parts, graph.y, len(classes)) if place.parts else None
     wanted = analysis.number_wanted(args.new, args.clusters, len(classes))
-    begin("predicting", 0.2)
+    progress.doing("predicting", 0.2)
     posterior = model.predict(graph).posterior
     earlier = _earlier(args) if args.since else None
     found = analysis.analyse(
@@ -111,21 +107,19 @@ def _discover(
         label,
         wanted,
         cluster_names,
-        begin,
         earlier,
     )
-    commands, merge = _commands(args, place, found)
+    commands = _commands(args, place, found)
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
-    lines = [*found.lead, "", *table.to_text(found.new, found.head, merge).split("\n"), ""]
-    lines += [table.on_number(found.fits), *table.on_mixed(found.new, found.fits)]
-    lines += table.on_also(found.also)
+    lines = [*found.lead, "", *table.to_text(found.new, found.head).split("\n"), ""]
+    lines += [table.on_number(found.fits), *table.on_also(found.also)]
     if found.changes is not None:
         lines += ["", *found.changes.lines]
     lines += [f"warning: {warning}" for warning in warnings]
-    begin("drawing the map", 0.95)
-    files = _files(args, model, place, found, commands, warnings, merge)
-    begin("writing tables", 1.0)
+    progress.doing("drawing the map", 0.95)
+    files = _files(args, model, place, found, commands, warnings)
+    progress.doing("writing tables", 1.0)
     written = [arguments.write(option, outs[option], data) for option, data in files.items()]
     return lines + written + ends
 
@@ -142,9 +136,11 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
     if task and task.source is task.target:
         parts = {part: getattr(task, part) for part in PARTS}
     if args.labels_out and not parts:
-        message = "the labelled nodes of the run are not in this graph"
-        hint = "Give a run with one graph, and leave out --graph"
-        raise InputError.plain("--labels-out", message, hint)
+        raise InputError.plain(
+            "--labels-out",
+            "the labelled nodes of the run are not in this graph",
+            "Give a run with one graph, and leave out --graph",
+        )
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
@@ -158,13 +154,19 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
         InputError: it is the same graph, or there is no such run.
     """
     if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
-        hint = "Give an earlier run, or another graph with --graph"
-        raise InputError.plain("--since", f"{args.since} is RUN itself", hint)
+        raise InputError.plain(
+            "--since",
+            f"{args.since} is RUN itself",
+            "Give an earlier run, or another graph with --graph",
+        )
     with renamed({"path": "--since", "--graph": "--since", "graph": "--since"}):
         model = build.load_model(args.since)
         if not model.config:
-            message = "a model saved by an estimator does not contain its graph"
-            raise InputError.plain("--since", message, "Give the folder of a run")
+            raise InputError.plain(
+                "--since",
+                "a model saved by an estimator does not contain its graph",
+                "Give the folder of a run",
+            )
         then = build.task_of(model).target
     folder = model.folder()
     found = of_folder(folder, then.num_nodes, then.num_features) if folder else Names()
@@ -173,27 +175,20 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
     return since.Earlier([*map(feedback.in_words, known)], label, features(then), found)
 
 
-def _commands(
-    args: argparse.Namespace, place: Place, found: analysis.Analysis
-) -> tuple[dict[str, str], table.Merge]:
-    """Commands that write the page again and name clusters, "" if impossible; and that merge."""
-    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]]), "naming": ""}
-    if not place.parts:
-        return commands, table.no_command
-    number = len(found.new)
-    every = [row.cluster for row in found.new if not row.leftover]
-    if every:
-        named = {cluster.number: cluster.name or "NAME" for cluster in every}
-        commands["naming"] = _naming(args, number, named)
-    return commands, lambda group: _naming(args, number, dict.fromkeys(group, "NAME"))
-
-
-def _naming(args: argparse.Namespace, number: int, names: Mapping[int, str]) -> str:
-    """The command that names some of a ``number`` of new clusters, and trains with the names."""
-    words = ["graphgym-srnc", "discover", args.run, "--new", str(number)]
-    for cluster, name in names.items():
-        words += ["--name", f"{cluster}={name}"]
-    return plain(shlex.join([*words, "--labels-out", "NEXT"]))
+def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) -> dict[str, str]:
+    """Commands that write the page again, and that name clusters if that is possible."""
+    commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
+    words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
+    names = [
+        f"{row.cluster.number}={row.cluster.name or 'NAME'}"
+        for row in found.new
+        if not row.leftover
+    ]
+    if names and place.parts:
+        for name in names:
+            words += ["--name", name]
+        commands["naming"] = plain(shlex.join([*words, "--labels-out", "NEXT"]))
+    return commands
 
 
 def _warnings(model: TrainedModel, place: Place) -> list[str]:
@@ -215,35 +210,29 @@ def _files(
     found: analysis.Analysis,
     commands: dict[str, str],
     warnings: Sequence[str],
-    merge: table.Merge,
 ) -> dict[str, bytes]:
     """The content of each output file by its option."""
     files = {}
     if args.out:
         data = place.task.name if place.task else Path(args.graph).name
         title = f"New classes in {data.removeprefix('file/')}"
-        html = page.render(title, found, commands, model.result, warnings, merge)
-        files["--out"] = html.encode()
+        files["--out"] = page.render(title, found, commands, model.result, warnings).encode()
     if args.csv:
         files["--csv"] = table.to_csv(found.new).encode()
     if args.changes and found.changes is not None:
         lines = found.changes.table.itertuples(index=False)
         files["--changes"] = text.to_csv([[*found.changes.table], *lines]).encode()
     if args.nodes:
-        points = clusters.layout(found.discovery)
-        nodes = table.of_nodes(found.discovery, place.names, points)
+        nodes = table.of_nodes(found.discovery, place.names, clusters.layout(found.discovery))
         files["--nodes"] = predictions.encode(args.nodes, nodes)
     return files
 
 
 def _next(found: analysis.Analysis, commands: dict[str, str]) -> list[str]:
     """The command that names clusters, if any, and which clusters it leaves out."""
-    left_out = table.left_out(found.new)
-    if not commands["naming"]:
-        return [left_out] if left_out else []
-    head = "next, after you name the clusters"
-    head += f" ({left_out}):" if left_out else ":"
-    return [head, f"  {commands['naming']}"]
+    if "naming" not in commands:
+        return []
+    return ["next, after you name the clusters:", f"  {commands['naming']}"]
 
 
 def _labels(
@@ -253,8 +242,11 @@ def _labels(
     out = Path(args.labels_out)
     discovery = found.discovery
     if not any(new.name for new in discovery.new):
-        message = "no cluster has a name, and none is an earlier class"
-        raise InputError.plain("--labels-out", message, "Name one: --name 1=NAME")
+        raise InputError.plain(
+            "--labels-out",
+            "no cluster has a name, and none is an earlier class",
+            "Name one: --name 1=NAME",
+        )
     made = feedback.labels(discovery, place.parts, place.graph.y, args.nodes_per_class)
     unknown = int((discovery.label == len(discovery.known)).sum())
     parent = {"run": args.run, "held_out": model.result.get("held_out"), "unknown": unknown}

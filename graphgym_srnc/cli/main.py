@@ -90,8 +90,11 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command, with the words of its config as ``overrides``."""
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
-            message = "it contains bytes that are no text in UTF-8"
-            raise InputError.plain(plain(word), message, "Rename the file or folder")
+            raise InputError.plain(
+                plain(word),
+                "it contains bytes that are no text in UTF-8",
+                "Rename the file or folder",
+            )
     args, rest = build_parser().parse_known_args(words)
     # argparse cannot mix options with a list of positional words, so the words arrive here.
     options = [word for word in rest if word.startswith("--")]
@@ -110,13 +113,13 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be refused before slow imports, and read the settings of ``--cfg``."""
     if getattr(args, "resume", False) and args.overwrite:
-        hint = "Give --resume to keep finished runs, or --overwrite to replace them"
-        raise InputError.plain("--resume", "it excludes --overwrite", hint)
+        raise InputError.plain(
+            "--resume",
+            "it excludes --overwrite",
+            "Give --resume to keep finished runs, or --overwrite to replace them",
+        )
     if hasattr(args, "cfg"):
         args.settings = config_files.read(args.cfg)
-        arguments.check_names(args.settings, args.overrides)
-    if args.command == "run":
-        arguments.check_finished(args)
     if args.command in arguments.OUTS:
         arguments.check_outs(args)
     if hasattr(args, "run") and not Path(args.run).is_file():
@@ -131,8 +134,11 @@ def _import(command: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise
-        hint = "Install it with: pip install 'graphgym-srnc[tune]'"
-        raise InputError.plain("tune", "the package optuna is not installed", hint) from error
+        raise InputError.plain(
+            "tune",
+            "the package optuna is not installed",
+            "Install it with: pip install 'graphgym-srnc[tune]'",
+        ) from error
     if environment.owned:
         gc.freeze()  # modules stay until the end, and each collection would visit all their objects
     return module

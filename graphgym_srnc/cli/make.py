@@ -69,8 +69,7 @@ def _check_inputs(inputs: Sequence[Path]) -> None:
 def _print_next(like: str, out: str) -> None:
     """Print the commands for a graph with the features of an earlier one."""
     earlier, new = map(shlex.quote, (like, out))
-    table = arguments.unused("predictions.csv")
-    command = f"graphgym-srnc predict RUN --graph {new} --out {table}"
+    command = f"graphgym-srnc predict RUN --graph {new} --out predictions.csv"
     print(f"next: {command}  # RUN: a run on {plain(like)}")
     ends = f"cross_graph.source {earlier} cross_graph.target {new}"
     print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")
@@ -118,7 +117,7 @@ def write_example(args: argparse.Namespace) -> None:
     out = Path(args.out)
     example.write(out, args.nodes, args.labelled, args.seed, args.overwrite)
     nodes, edges = (shlex.quote(str(out / name)) for name in ("nodes.csv", "edges.csv"))
-    graph = shlex.quote(arguments.unused(str(out / "graph")))
+    graph = shlex.quote(str(out / "graph"))
     print(
         f"wrote {nodes}, {edges} and answers.csv: {args.nodes:,} documents of "
         f"{len(example.TOPICS)} topics; {example.UNLABELLED} topics have no labels\n"

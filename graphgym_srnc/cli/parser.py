@@ -18,11 +18,6 @@ _TEXTS = dict(re.findall(r"^# (.+)\n((?:(?!# ).*\n)*)", _HELP, re.MULTILINE))
 COMMANDS = {name: text for name, text in _TEXTS.items() if not name.startswith("data ")}
 DATA_COMMANDS = {name[5:]: text for name, text in _TEXTS.items() if name not in COMMANDS}
 """The help of each command, and of each action of ``data``, by its name."""
-INSTEAD = {
-    "tune --repeat": "Give --seeds FIRST-LAST, such as --seeds 100-102.",
-    "compare --latex": "Give --out FILE.tex, or --format latex.",
-}
-"""What to write instead of options that other commands or programs have."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,8 +28,7 @@ class Parser(argparse.ArgumentParser):
         known = [*self._option_string_actions]
         known += [name for action in self._actions for name in action.choices or ()]
         if wrong := re.search(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", message):
-            command = f"{self.prog.rpartition(' ')[2]} {wrong[1]}"
-            message = f"{message}. {INSTEAD.get(command) or did_you_mean(wrong[1], known)}".rstrip()
+            message = f"{message}. {did_you_mean(wrong[1], known)}".rstrip()
         self.print_usage(sys.stderr)
         tell(f"{self.prog}: error: {message}", sys.stderr)
         self.exit(2)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Sequence
 
 import pandas
 from torch_geometric.data import Data
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import told
-from graphgym_srnc.core import environment
+from graphgym_srnc.core import environment, progress
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, short, tell
@@ -30,9 +30,6 @@ WITHOUT_LABEL = {
     "p_given_label": "p_given_label_without_label",
 }
 """Names of predictions by models that did not learn the label; other files have the final ones."""
-
-Begin = Callable[[str, float], None]
-"""Called at each part of a command with its name and the share of the time that is over then."""
 
 
 def main(args: argparse.Namespace) -> None:
@@ -52,19 +49,17 @@ def main(args: argparse.Namespace) -> None:
         if not args.out and getattr(args, option):
             message = "it compares predictions with labels"
             raise InputError.plain(f"--{option}", message, "Give --out FILE, too")
-    with RunProgress(1, sys.stderr) as progress:
+    with RunProgress(1, sys.stderr):
         outs = arguments.outputs(args)
         progress.doing("reading the graph", 0.1 if args.folds else 0.5)
         model = build.load_model(args.run)
         with environment.limited(model.result.get("threads", 1)):
-            lines = _predict(args, model, outs, progress.doing)
+            lines = _predict(args, model, outs)
     for line in told(lines):
         tell(line)
 
 
-def _predict(
-    args: argparse.Namespace, model: TrainedModel, outs: dict[str, str], begin: Begin
-) -> list[str]:
+def _predict(args: argparse.Namespace, model: TrainedModel, outs: dict[str, str]) -> list[str]:
     """Predict, write the tables and return the lines to print."""
     task = None
     folder: Path | None
@@ -78,12 +73,12 @@ def _predict(
     found = names.of_folder(folder, graph.num_nodes) if folder else names.Names()
     lines = []
     if args.why:
-        begin("leaving out parts of the graph", 0.9)
+        progress.doing("leaving out parts of the graph", 0.9)
         if folder:
             found = names.of_folder(folder, graph.num_nodes, graph.num_features)
         lines += _explain(args.why, model, graph, found, task)
     if args.out:
-        lines += _tables(args, model, graph, task, found, outs, begin)
+        lines += _tables(args, model, graph, task, found, outs)
     return lines
 
 
@@ -128,7 +123,6 @@ def _tables(
     task: ShiftTask | None,
     found: names.Names,
     outs: dict[str, str],
-    begin: Begin,
 ) -> list[str]:
     """Write the predictions, and the lines that sum them up."""
     given = split = None
@@ -137,24 +131,26 @@ def _tables(
         split = predictions.split(task)
         if args.disagreements and not any(given):
             raise InputError.plain("--disagreements", "no node of the graph has a label")
-    begin("predicting", 0.2 if args.folds else 0.8)
+    progress.doing("predicting", 0.2 if args.folds else 0.8)
     prediction = model.predict(graph)
     frame = predictions.table(model, graph, prediction, found.ids, given, split, args.probabilities)
     lines = predictions.summary(model, frame)
     warnings = records.warnings_of(model.result).values()
     lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
     files = {"--out": predictions.encode(args.out, frame)}
-    if task is not None and given and any(given):
-        compared = _without_learned_labels(args, model, task, prediction, begin)
+    if task is not None and given and split and any(given):
+        compared = _without_learned_labels(args, model, task, prediction)
         if compared is not None:
-            given, split, prediction = compared
+            if not args.folds and model.method.out_of_fold is not None:
+                given = predictions.judged(given, split, model.method.out_of_fold)
+            prediction = compared
             frame = predictions.table(
                 model, graph, prediction, found.ids, given, split, args.probabilities
             )
         told, other = _disagreements(args, frame, found, compared is not None)
         lines += told
         files |= other
-    begin("writing the table", 1.0)
+    progress.doing("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
 
 
@@ -178,15 +174,9 @@ def _without_learned_labels(
     model: TrainedModel,
     task: ShiftTask,
     prediction: Prediction,
-    begin: Begin,
-) -> tuple[list[str], list[str], Prediction] | None:
-    """Labels, split and predictions by models that did not learn the labels, if there are any."""
-    given = predictions.given_labels(model, task)
-    split = predictions.split(task)
-    held_out = model.method.out_of_fold
+) -> Prediction | None:
+    """Predictions by models that did not learn the labels, if there are any."""
     if args.folds:
-        return given, split, folds.out_of_fold(model, task, prediction, args.folds, begin)
-    if held_out is None:
-        return None
-    judged = predictions.judged(given, split, held_out)
-    return judged, split, predictions.held_out(prediction, held_out)
+        return folds.out_of_fold(model, task, prediction, args.folds)
+    held_out = model.method.out_of_fold
+    return None if held_out is None else predictions.held_out(prediction, held_out)

@@ -105,15 +105,20 @@ def _block(text: str) -> list[str]:
         private = [key for key in words[::2] if key == "seed" or key.startswith("train.")]
         if words and not len(words) % 2 and not private:
             return words
-    hint = "Give config keys and their values, without seed and train.*"
-    raise InputError.plain("--block", f"{text!r} does not describe a task", hint)
+    raise InputError.plain(
+        "--block",
+        f"{text!r} does not describe a task",
+        "Give config keys and their values, without seed and train.*",
+    )
 
 
 def _seeds(text: str) -> range:
     found = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
     if not REPORTED <= first <= last <= store.LAST_SEED or last - first >= store.MOST_SEEDS:
-        message = f"{text!r} is not a range of seeds from {REPORTED} upwards"
-        hint = "Write FIRST-LAST, such as 100-102; reported results use seeds 0 to 9"
-        raise InputError.plain("--seeds", message, hint)
+        raise InputError.plain(
+            "--seeds",
+            f"{text!r} is not a range of seeds from {REPORTED} upwards",
+            "Write FIRST-LAST, such as 100-102; reported results use seeds 0 to 9",
+        )
     return range(first, last + 1)

@@ -30,6 +30,12 @@ def steps(count: int) -> Iterator[int]:
         yield number
 
 
+def doing(status: str, until: float) -> None:
+    """Begin a part of a run on all displays; after it, the share ``until`` of the run is done."""
+    for display in _displays:
+        display.doing(status, until)
+
+
 class _Display:
     """Context manager that shows its ``str()``, and a bar if ``out`` (stdout) is a terminal."""
 
@@ -88,6 +94,9 @@ class _Display:
     def step(self, number: int, count: int) -> None:
         """Take note of a step of a phase."""
         self.tick()
+
+    def doing(self, status: str, until: float = 0.0) -> None:
+        """Take note of a part of the current run."""
 
     def tick(self) -> None:
         """Move the bar, or print the state if the last one is ``EVERY`` seconds old."""

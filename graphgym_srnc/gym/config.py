@@ -7,7 +7,6 @@ import functools
 import os
 from typing import Any, Callable, Iterable, Sequence
 
-import yaml
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import assert_cfg, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
@@ -49,8 +48,7 @@ def load_config(
             range, or the method does not read a key that is set.
     """
     # Methods, shifts and plug-ins may be added at any time.
-    names = *methods.names(), *shifts.names()
-    default = _default_config(names, *register.config_dict.values())
+    default = _default_config((*methods.names(), *shifts.names()), *register.config_dict.values())
     cfg = default.clone()
     settings = source if isinstance(source, dict) else config_files.read(source)
     given = [*settings.items(), *config_files.pairs(overrides)]
@@ -97,15 +95,6 @@ def _encoder_defaults(mode: str) -> list[tuple[str, Any]]:
     if mode not in methods.names():
         return []
     return [(SPEC_KEYS[name], v) for name, v in methods.find(mode).encoder_defaults.items()]
-
-
-def dump_config(cfg: CfgNode) -> str:
-    """A whole config as YAML, as ``cfg.dump()`` writes it."""
-
-    def plain(tree: Any) -> Any:
-        return {k: plain(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
-
-    return yaml.dump(plain(cfg), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
 
 
 def activate(cfg: CfgNode) -> None:

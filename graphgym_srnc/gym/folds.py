@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable
 
 import torch
 from torch import Tensor
 
+from graphgym_srnc.core import progress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build
@@ -21,7 +21,6 @@ def out_of_fold(
     task: ShiftTask,
     prediction: Prediction,
     folds: int,
-    begin: Callable[[str, float], None],
 ) -> Prediction:
     """The prediction, with other classes and probabilities for training and test nodes.
 
@@ -30,15 +29,16 @@ def out_of_fold(
     class stays in training. Validation nodes keep their prediction and their purpose.
     """
     if task.source is not task.target:
-        message = "the labels that the run was trained on are in another graph"
-        raise InputError.plain("--folds", message, "Leave it out")
+        raise InputError.plain(
+            "--folds", "the labels that the run was trained on are in another graph", "Leave it out"
+        )
     cfg = build.stored_config(model.result)
     where = device(cfg.accelerator)
     labelled, fold = assigned(task, folds, cfg.seed)
     label = prediction.label.clone()
     posterior = prediction.posterior.clone()
     for number in range(folds):
-        begin(f"training without fold {number + 1} of {folds}", (number + 1) / (folds + 1))
+        progress.doing(f"training without fold {number + 1} of {folds}", (number + 1) / (folds + 1))
         train = labelled[fold != number]
         held = labelled[fold == number]
         if not len(held):

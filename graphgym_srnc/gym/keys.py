@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Annotated, Any, Callable, Mapping, Sequence
 
+import yaml
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import set_cfg
 from yacs.config import CfgNode
@@ -93,82 +95,12 @@ def values(cfg: CfgNode, block: str, function: Callable) -> dict[str, Any]:
     return {option.key: option.type(cfg[block][option.key]) for option in options_of(function)}
 
 
-# Keys of GraphGym that a method, its encoder or its run reads.
-READ = {
-    *("accelerator", "device", "out_dir", "seed", "round", "num_threads", "custom_metrics"),
-    *("metric_best", "dataset.format", "dataset.name", "dataset.dir", "gnn.batchnorm"),
-    *("gnn.l2norm", "optim.optimizer", "optim.base_lr", "optim.weight_decay", "optim.scheduler"),
-    *SPEC_KEYS.values(),
-}
-# Keys of GraphGym without effect that do no harm: what GraphGym shows and where.
-SHOWN = {
-    *("print", "tensorboard_each_run", "tensorboard_agg", "view_emb", "gpu_mem", "benchmark"),
-}
-# Keys that GraphGym's main.py writes.
-WRITTEN = {"cfg_dest", "share.dim_in", "share.dim_out", "share.num_splits"}
-# Keys that GraphGym's own layers read, and ours do not.
-LAYERS_READ = {
-    *("gnn.agg", "gnn.normalize_adj", "gnn.msg_direction", "gnn.self_msg", "gnn.keep_edge"),
-    *("gnn.clear_feature", "gnn.att_final_linear", "gnn.att_final_linear_bn"),
-    *("dataset.edge_dim", "mem.inplace", "bn.eps", "bn.mom"),
-}
-
-
-# What to use instead of a key that no method reads. ``{mode}`` is the method, and * ends a prefix.
-INSTEAD = {
-    "optim.max_epoch": "Use {mode}.steps, the gradient steps per episode, and train.max_episodes",
-    "optim.scheduler": "Methods train in few steps at a constant rate. Use optim.base_lr",
-    "optim.steps": "Methods have no scheduler. Use optim.base_lr",
-    "optim.lr_decay": "Methods have no scheduler. Use optim.base_lr",
-    "optim.momentum": "Adam has no momentum. Use optim.optimizer sgd",
-    "gnn.layers_pre_mp": "Use gnn.layers_mp: all layers pass messages, the last gives the logits",
-    "gnn.layers_post_mp": "Use gnn.layers_mp: all layers pass messages, the last gives the logits",
-    "gnn.stage_type": "Layers are stacked; {mode} srnc_plus adds skip connections itself",
-    "gnn.skip_every": "Layers are stacked; there are no stages",
-    "gnn.head": "All methods classify nodes",
-    "dataset.task": "All methods classify nodes",
-    "dataset.task_type": "All methods classify nodes",
-    "dataset.transductive": "Use dataset.format: a shift decides what is seen in training",
-    "dataset.split": "Use the sizes of the shift, such as {shift}.num_val and {shift}.num_test",
-    "dataset.split_mode": "Use {shift}.split_seed and the other keys of the shift",
-    "dataset.shuffle_split": "Use {shift}.split_seed",
-    "dataset.transform": "Use dataset.normalize for features, or change the graph in its file",
-    "dataset.to_undirected": "All graphs are read as undirected",
-    "dataset.remove_feature": "Change the graph in its file",
-    "dataset.location": "Use dataset.dir, and --trust for a reader that runs code",
-    "dataset.label_*": "Use `graphgym-srnc data make` with --label",
-    "dataset.cache_*": "PyG caches what it processes below dataset.dir",
-    "dataset.encoder*": "Features are numbers; `graphgym-srnc data make` encodes words",
-    "dataset.node_encoder*": "Features are numbers; `graphgym-srnc data make` encodes words",
-    "dataset.edge_*": "Edges have no features",
-    "dataset.resample_*": "All methods classify nodes",
-    "dataset.tu_simple": "All methods classify nodes",
-    "train.batch_size": "Use {mode}.batch_size",
-    "train.sampler": "Use {mode}.batch_size and {mode}.fanout",
-    "train.neighbor_sizes": "Use {mode}.fanout",
-    "train.iter_per_epoch": "Use {mode}.steps",
-    "train.node_per_graph": "Use {mode}.batch_size",
-    "train.sample_node": "Use {mode}.batch_size",
-    "train.walk_length": "Use {mode}.batch_size",
-    "train.radius": "Use {mode}.fanout",
-    "train.eval_period": "Every episode is evaluated",
-    "train.skip_train_eval": "Training nodes are scored after each episode",
-    "train.auto_resume": "Use the option --resume",
-    "train.epoch_resume": "Use the option --resume",
-    "train.enable_ckpt": "Use train.checkpoint, and train.save_model for the model",
-    "train.ckpt_*": "Use train.checkpoint, and train.save_model for the model",
-    "val.*": "Validation predicts the whole graph",
-    "model.loss_fun": "A method defines its losses",
-    "model.size_average": "A method defines its losses",
-    "model.thresh": "Use {mode}.cut for the unknown-class threshold",
-    "model.*": "A method makes its own model",
-    "metric_agg": "Larger is better in all metrics; only argmax is possible",
-    "devices": "Start several processes with torchrun",
-    "num_workers": "Methods load no batches in workers",
-    "bn.*": "Set gnn.batchnorm True; ours have no normalisation",
-    "mem.inplace": "Only GraphGym's own layers read it, such as gnn.layer_type generalconv",
-    "gnn.*": "Only GraphGym's own layers read it, such as gnn.layer_type generalconv",
-}
+_FILE = yaml.safe_load(Path(__file__).with_name("keys.yaml").read_text(encoding="utf-8"))
+READ = {*_FILE["read"], *SPEC_KEYS.values()}
+SHOWN = {*_FILE["shown"]}
+WRITTEN = {*_FILE["written"]}
+LAYERS_READ = {*_FILE["layers_read"]}
+INSTEAD: dict[str, str] = _FILE["instead"]
 
 
 def instead(key: str) -> str:
@@ -177,21 +109,6 @@ def instead(key: str) -> str:
         if key == name or name.endswith("*") and key.startswith(name[:-1]):
             return text
     return ""
-
-
-def treatment(key: str) -> tuple[str, str]:
-    """``works``, ``refused`` or ``unused`` for a key of GraphGym, and what to know about it."""
-    if key in WRITTEN:
-        return "unused", "GraphGym writes it"
-    if key in SHOWN:
-        return "unused", "a note says so"
-    if key == "optim.scheduler":
-        return "refused", f"unless `none`. {instead(key)}"
-    if key in LAYERS_READ or key == "optim.momentum":
-        return "works", f"{'with sgd' if 'optim' in key else instead(key)}, else refused"
-    if key in READ:
-        return "works", {"accelerator": "auto is the CPU", "device": "as accelerator"}.get(key, "")
-    return "refused", instead(key)
 
 
 @functools.cache
@@ -247,7 +164,11 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
     allowed = limits(cfg)
     for key, value in flatten(cfg).items():
         if not reads(cfg, key) and value != defaults.get(key):
-            wrong.errors.append(_not_read(cfg, key, value, defaults.get(key)))
+            message = f"train.mode {cfg.train.mode} does not read this key, set to {value!r}"
+            use = instead(key).format(mode=cfg.train.mode, shift=cfg.dataset.format)
+            hint = f"Remove it, or set it to {defaults.get(key)!r}"
+            hint = f"{use}. {hint}" if use else hint
+            wrong.errors.append(InputError.plain(key, message, hint))
         elif key == "custom_metrics" and not {*value} <= {*register.metric_dict}:
             unknown = {*value} - {*register.metric_dict}
             message = f"no module registers the metric {min(map(str, unknown))} in this command"
@@ -258,15 +179,6 @@ def check(cfg: CfgNode, defaults: Mapping[str, Any]) -> None:
             error = allowed[key].refuse(key, value)
             wrong.errors.append(error.noted(INSTEAD[key]) if key in INSTEAD else error)
     wrong.check()
-
-
-def _not_read(cfg: CfgNode, key: str, value: Any, default: Any) -> InputError:
-    """The error about a key that no run of the config reads."""
-    mode = cfg.train.mode
-    message = f"train.mode {mode} does not read this key, set to {value!r}"
-    hint = f"Remove it, or set it to {default!r}"
-    use = instead(key).format(mode=mode, shift=cfg.dataset.format)
-    return InputError.plain(key, message, f"{use}. {hint}" if use else hint)
 
 
 def limits(cfg: CfgNode) -> dict[str, Allowed]:

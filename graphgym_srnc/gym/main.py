@@ -54,16 +54,17 @@ def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
     if format not in shifts.names():
         return None
     if global_cfg.train.mode not in methods.names():
-        message = f"{global_cfg.train.mode} cannot train on the shift {format}"
-        hint = "Set it to a method, for example erm; `graphgym-srnc options` lists all"
-        raise InputError.plain("train.mode", message, hint)
+        raise InputError.plain(
+            "train.mode",
+            f"{global_cfg.train.mode} cannot train on the shift {format}",
+            "Set it to a method, for example erm; `graphgym-srnc options` lists all",
+        )
     if global_cfg.model.type == "gnn":
         global_cfg.model.type = UNUSED
     # GraphGym reads its samplers next, and knows those of its own training only.
     own_config(global_cfg.train.mode)
     task_cfg = global_cfg.clone()
-    default = dataset_dir == "./datasets"
-    task_cfg.dataset.dir = data_root(dataset_dir) if default else dataset_dir
+    task_cfg.dataset.dir = data_root(dataset_dir) if dataset_dir == "./datasets" else dataset_dir
     return TaskDataset(build_task(task_cfg))
 
 
@@ -79,9 +80,11 @@ def train(
         train_method(mode, [], datamodule.loaders)
         return
     if not hasattr(pl, "Trainer"):
-        message = f"{mode} is GraphGym's own training, and Lightning is not installed"
-        hint = "Install it with: pip install 'graphgym-srnc[graphgym]'"
-        raise InputError.plain("train.mode", message, hint)
+        raise InputError.plain(
+            "train.mode",
+            f"{mode} is GraphGym's own training, and Lightning is not installed",
+            "Install it with: pip install 'graphgym-srnc[graphgym]'",
+        )
     graphgym_train(model, datamodule, logger, trainer_config)
 
 
@@ -112,8 +115,9 @@ def train_method(
     watch = Logged(1)
     if not isinstance(getattr(loaders[0].dataset, "task", None), ShiftTask):
         message = f"{global_cfg.dataset.format!r} is not a shift, and train.mode {mode} needs one"
-        hint = "`graphgym-srnc options` lists the shifts"
-        raise InputError.plain("dataset.format", message, hint)
+        raise InputError.plain(
+            "dataset.format", message, "`graphgym-srnc options` lists the shifts"
+        )
     cfg = own_config(mode)
     keys = not_read([cfg], flatten(load_config()))
     if keys:

@@ -88,8 +88,11 @@ def check_data(
         now = fingerprints.get(keys[seed]) or result["split"]
         if result["split"] != now:
             splits = f"split of seed {seed}: {result['split'][:12]} before, {now[:12]} now"
-            message = f"the runs in {experiment.path} used other data ({splits})"
-            raise InputError.plain("out_dir", message, "Choose another --name, or add --overwrite")
+            raise InputError.plain(
+                "out_dir",
+                f"the runs in {experiment.path} used other data ({splits})",
+                "Choose another --name, or add --overwrite",
+            )
 
 
 def data_key(cfg: CfgNode, seed: int | None = None, **changes: Any) -> str:

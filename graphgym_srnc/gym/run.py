@@ -21,7 +21,7 @@ from graphgym_srnc.data.describe import hidden_classes, label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, fit, visible_task
-from graphgym_srnc.gym.config import CfgNode, dump_config
+from graphgym_srnc.gym.config import CfgNode
 from graphgym_srnc.gym.keys import reads, schema, values
 from graphgym_srnc.io import tensors
 from graphgym_srnc.io.records import CHECKPOINT, Result
@@ -150,7 +150,7 @@ def experiment(cfg: CfgNode, name: str) -> Experiment:
     """
     unused = set(schema()) - {"train", "dataset", cfg.train.mode, cfg.dataset.format}
     used = {key: value for key, value in cfg.items() if key not in unused}
-    return Experiment(cfg.out_dir, name, used, dump_config(cfg))
+    return Experiment(cfg.out_dir, name, used, cfg.dump())
 
 
 def run(
@@ -309,5 +309,4 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
         place = own_file(cfg.cross_graph.source, cfg.dataset.dir, "source")
     if place is not None:
         facts["feature_names"] = of_folder(place).words
-    options = values(cfg, cfg.train.mode, type(method))
-    return TrainedModel.of(method, task, options, classes, facts)
+    return TrainedModel.of(method, task, values(cfg, cfg.train.mode, type(method)), classes, facts)

@@ -47,14 +47,6 @@ def is_fast(gnn: CfgNode, kind: str) -> bool:
     return kind in BACKBONES and plain and gnn.act in ACTIVATIONS
 
 
-def ignored(cfg: CfgNode) -> set[str]:
-    """Fields of the specification without effect: those of hidden layers if there are none."""
-    kind = cfg.gnn.layer_type
-    if cfg.gnn.layers_mp > 1 and not (kind == "sgconv" and is_fast(cfg.gnn, kind)):
-        return set()
-    return {"dropout"} if kind == "dgi" else {"dropout", "hidden"}
-
-
 @renamed(SPEC_KEYS)
 def make_encoder(spec: EncoderSpec, in_dim: int, out_dim: int) -> Encoder:
     """An encoder of our own layers if they can serve, else of GraphGym's layers."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphgym_srnc.core import options
 from graphgym_srnc.core.plugins import Registry
-from graphgym_srnc.errors import InputError, did_you_mean
+from graphgym_srnc.errors import InputError
 
 if TYPE_CHECKING:
     from graphgym_srnc.methods.shared.base import Method
@@ -30,29 +30,9 @@ def _check(found: Any, name: str) -> None:
     options.check_signature(found, name, ("encoder", "make_optimizer"))
     if not _passes_options(found):
         message = "its __init__ does not pass the options of its base class on"
-        hint = "Add **base to its arguments, and call super().__init__(**base)"
-        raise InputError.plain(name, message, hint)
-    _check_search(found, name)
-
-
-def _check_search(method: type[Method], name: str) -> None:
-    """Refuse values that ``tune`` would try if they are not allowed, or no option has them."""
-    from graphgym_srnc.backbones import EncoderSpec
-    from graphgym_srnc.methods.shared.training import adam
-
-    functions = (EncoderSpec, adam, method)
-    known = {option.key: option for one in functions for option in options.options(one)}
-    for key, values in {**method.search, **method.search_open}.items():
-        if key not in known:
-            raise InputError.plain(name, f"search: no option is {key}", did_you_mean(key, known))
-        option = known[key]
-        kinds = (float, int) if option.type is float else option.type
-        for value in values:
-            if not isinstance(value, kinds) or (
-                option.allowed and not option.allowed.allows(value)
-            ):
-                message = f"search of {key} tries {value!r}; allowed: "
-                raise InputError.plain(name, f"{message}{option.allowed or option.type.__name__}")
+        raise InputError.plain(
+            name, message, "Add **base to its arguments, and call super().__init__(**base)"
+        )
 
 
 def _passes_options(method: Any) -> bool:

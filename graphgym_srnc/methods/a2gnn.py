@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from graphgym_srnc.core.options import Steps, Weight
-from graphgym_srnc.losses.discrepancy import mmd
-from graphgym_srnc.methods.shared.aligned import aligned
+from graphgym_srnc.methods.shared.aligned import sampled_mmd
 from graphgym_srnc.methods.shared.hops import HopMethod
 
 SAMPLE = 1000  # nodes of each graph drawn for the MMD per step
@@ -43,17 +41,11 @@ class A2GNN(HopMethod):
 
     cites = ("liu2024a2gnn",)
     encoder_defaults = {**HopMethod.encoder_defaults, "dropout": 0.0}
+    term = "mmd"
     search = {"weight": (0.1, 1.0, 5.0, 25.0), "target_hops": (2, 5, 10, 15, 30)}
 
     def __init__(self, *, weight: Weight = 25.0, source_hops: Steps = 0, **base: Any) -> None:
-        super().__init__(source_hops=source_hops, **base)
-        self.weight = weight
+        super().__init__(weight=weight, source_hops=source_hops, **base)
 
-    def losses(self) -> dict[str, Tensor]:
-        return aligned(self, "mmd", self.weight, sampled_mmd, embed=self.embed)
-
-
-def sampled_mmd(*states: Tensor) -> Tensor:
-    """MMD of at most :data:`SAMPLE` drawn rows of source and of target states ``[n, H]``."""
-    x, y = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
-    return mmd(x, y, WIDEST)
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
+        return sampled_mmd(source, target, SAMPLE, WIDEST)

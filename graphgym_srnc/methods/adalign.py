@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from graphgym_srnc.core.options import Share, Steps, Weight
 from graphgym_srnc.losses.adversarial import reverse_gradient
 from graphgym_srnc.losses.discrepancy import characteristic_discrepancy
-from graphgym_srnc.methods.shared.aligned import aligned
 from graphgym_srnc.methods.shared.hops import HopMethod
 
 FREQUENCIES = 128  # per step; the authors' 2048 are 128, each repeated 16 times
@@ -44,6 +43,7 @@ class ADAlign(HopMethod):
 
     cites = ("chen2026adalign",)
     encoder_defaults = {**HopMethod.encoder_defaults, "layers": 3, "dropout": 0.25}
+    term = "discrepancy"
     search = {
         "weight": (0.2, 0.4, 0.6, 0.8, 1.0),
         "amplitude": (0.2, 0.4, 0.6, 0.8, 1.0),
@@ -54,8 +54,7 @@ class ADAlign(HopMethod):
     def __init__(
         self, *, weight: Weight = 0.6, amplitude: Share = 0.8, source_hops: Steps = 10, **base: Any
     ) -> None:
-        super().__init__(source_hops=source_hops, **base)
-        self.weight = weight
+        super().__init__(weight=weight, source_hops=source_hops, **base)
         self.amplitude = amplitude
 
     def begin(self) -> None:
@@ -65,10 +64,7 @@ class ADAlign(HopMethod):
         layers = ((nn.Linear(width, width), nn.BatchNorm1d(width), act) for act in acts)
         self.frequencies = nn.Sequential(*itertools.chain(*layers))
 
-    def losses(self) -> dict[str, Tensor]:
-        return aligned(self, "discrepancy", self.weight, self.discrepancy, embed=self.embed)
-
-    def discrepancy(self, source: Tensor, target: Tensor) -> Tensor:
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
         """Discrepancy of characteristic functions at frequencies where it is large."""
         noise = torch.randn(FREQUENCIES, source.size(1), device=source.device)
         frequencies = reverse_gradient(self.frequencies(noise), 1.0)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import Tensor
-
-from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.discrepancy import cmd
-from graphgym_srnc.methods.shared.aligned import aligned
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
-class CMD(Scored):
+class CMD(Aligned):
     r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + w \, d_\text{CMD}(h_S, h_T), \quad
@@ -36,12 +30,6 @@ class CMD(Scored):
     with_backbone = "{}-CMD"
     search = {"weight": (0.01, 0.1, 1.0, 5.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, **base: Any) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
-    def begin(self) -> None:
-        self.on_target = self.target_view()
-
-    def losses(self) -> dict[str, Tensor]:
-        return aligned(self, "cmd", self.weight, cmd, bounded=True)
+    term = "cmd"
+    bounded = True
+    discrepancy = staticmethod(cmd)

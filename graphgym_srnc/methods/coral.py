@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
-
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.discrepancy import coral
-from graphgym_srnc.methods.shared.aligned import aligned
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
-class CORAL(Scored):
+class CORAL(Aligned):
     r"""Train a plain GNN with the distance between the covariances of source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + \frac{w}{4d^2} \lVert C_S - C_T \rVert_F^2
@@ -31,14 +28,9 @@ class CORAL(Scored):
 
     cites = ("sun2016coral",)
     with_backbone = "{}-CORAL"
+    term = "coral"
+    discrepancy = staticmethod(coral)
     search = {"weight": (1.0, 10.0, 100.0, 1000.0, 10000.0)}
 
     def __init__(self, *, weight: Weight = 100.0, **base: Any) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
-    def begin(self) -> None:
-        self.on_target = self.target_view()
-
-    def losses(self) -> dict[str, Tensor]:
-        return aligned(self, "coral", self.weight, coral)
+        super().__init__(weight=weight, **base)

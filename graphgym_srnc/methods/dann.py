@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.adversarial import adversarial_loss, ganin_schedule
-from graphgym_srnc.methods.shared.aligned import aligned
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
-class DANN(Scored):
+class DANN(Aligned):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
 
     .. math:: \mathcal L = \text{CE}_S
@@ -36,17 +34,16 @@ class DANN(Scored):
 
     cites = ("ganin2016dann",)
     with_backbone = "{}-DANN"
+    term = "domain"
     search = {"weight": (0.01, 0.1, 1.0)}
 
     def __init__(self, *, weight: Weight = 0.1, **base: Any) -> None:
-        super().__init__(**base)
-        self.weight = weight
+        super().__init__(weight=weight, **base)
 
     def begin(self) -> None:
-        self.on_target = self.target_view()
+        super().begin()
         width = self.classifier.hidden_dim
         self.domain = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
 
-    def losses(self) -> dict[str, Tensor]:
-        adversary = partial(adversarial_loss, self.domain, ganin_schedule(self.progress))
-        return aligned(self, "domain", self.weight, adversary)
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
+        return adversarial_loss(self.domain, ganin_schedule(self.progress), source, target)

@@ -59,8 +59,7 @@ class DOC(Supervised):
 
     def losses(self) -> dict[str, Tensor]:
         logits = self.classifier(self.on_source)
-        labels = self.labels
-        return {"source": one_against_rest(gather(logits), gather(labels), self.balanced)}
+        return {"source": one_against_rest(gather(logits), gather(self.labels), self.balanced)}
 
     @torch.no_grad()
     def store_statistics(self) -> None:

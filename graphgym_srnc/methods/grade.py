@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -11,11 +10,10 @@ from torch import Tensor, nn
 from graphgym_srnc.backbones import View
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.adversarial import adversarial_loss, ganin_schedule
-from graphgym_srnc.methods.shared.aligned import aligned
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
-class GRADE(Scored):
+class GRADE(Aligned):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
 
     .. math:: \mathcal L = \text{CE}_S + w \, (\text{BCE}(d(R_\lambda([h_S, f_S])), 1)
@@ -35,14 +33,14 @@ class GRADE(Scored):
     """
 
     cites = ("wu2023grade",)
+    term = "domain"
     search = {"weight": (0.0005, 0.005, 0.05)}
 
     def __init__(self, *, weight: Weight = 0.005, **base: Any) -> None:
-        super().__init__(**base)
-        self.weight = weight
+        super().__init__(weight=weight, **base)
 
     def begin(self) -> None:
-        self.on_target = self.target_view()
+        super().begin()
         self.domain = nn.Linear(self.classifier.hidden_dim + self.task.num_known, 1)
 
     def embed(self, view: View) -> tuple[Tensor, Tensor]:
@@ -50,6 +48,5 @@ class GRADE(Scored):
         logits, hidden = self.classifier.embed(view)
         return logits, torch.cat([hidden, logits], 1)
 
-    def losses(self) -> dict[str, Tensor]:
-        adversary = partial(adversarial_loss, self.domain, ganin_schedule(self.progress))
-        return aligned(self, "domain", self.weight, adversary, embed=self.embed)
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
+        return adversarial_loss(self.domain, ganin_schedule(self.progress), source, target)

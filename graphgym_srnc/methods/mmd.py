@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.adversarial import ganin_schedule
-from graphgym_srnc.losses.discrepancy import mmd
-from graphgym_srnc.methods.shared.aligned import aligned
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned, sampled_mmd
 
 SAMPLE = 1024  # nodes of each graph drawn per step; the cost grows with its square
 
 
-class MMD(Scored):
+class MMD(Aligned):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
 
     .. math:: \mathcal L = \text{CE}_S + w(p) \, \text{MMD}^2(h_S, h_T)
@@ -39,21 +36,15 @@ class MMD(Scored):
 
     cites = ("long2015dan", "gretton2012mmd")
     with_backbone = "{}-MMD"
+    term = "mmd"
     search = {"weight": (0.1, 0.5, 1.0, 2.0)}
 
     def __init__(self, *, weight: Weight = 0.1, **base: Any) -> None:
-        super().__init__(**base)
-        self.weight = weight
+        super().__init__(weight=weight, **base)
 
-    def begin(self) -> None:
-        self.on_target = self.target_view()
+    @property
+    def strength(self) -> float:
+        return ganin_schedule(self.progress)
 
-    def losses(self) -> dict[str, Tensor]:
-        strength = ganin_schedule(self.progress)
-        return aligned(self, "mmd", self.weight, sampled_mmd, strength=strength)
-
-
-def sampled_mmd(*states: Tensor) -> Tensor:
-    """MMD of at most :data:`SAMPLE` drawn rows of source and of target states ``[n, H]``."""
-    x, y = (h[torch.randperm(len(h), device=h.device)[:SAMPLE]] for h in states)
-    return mmd(x, y)
+    def discrepancy(self, source: Tensor, target: Tensor, /) -> Tensor:
+        return sampled_mmd(source, target, SAMPLE)

@@ -97,8 +97,9 @@ class OpenWGL(Supervised):
             others = torch.randint(len(z), edges.shape, device=edges.device)
             terms["edges"] = self.edge_weight * edge_loss(z, edges, others)
         if task.open_set:
-            logits = self.head(z[task.pool])
-            terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(logits)
+            terms["uncertainty"] = self.uncertainty_weight * uncertainty_loss(
+                self.head(z[task.pool])
+            )
         return terms
 
     def sample(self, view: View) -> tuple[Tensor, Tensor, Tensor]:
@@ -110,8 +111,7 @@ class OpenWGL(Supervised):
     def logits(self, graph: Data, role: str = "target") -> Tensor:
         """Logarithm of the class probabilities, averaged over samples, ``[V, N]``."""
         mean, log_sigma = self._normal(super().logits(graph, role))
-        generator = torch.Generator().manual_seed(0)
-        noise = torch.randn(SAMPLES, LATENT, generator=generator).to(mean)
+        noise = torch.randn(SAMPLES, LATENT, generator=torch.Generator().manual_seed(0)).to(mean)
         p = sum(self.head(mean + eps * log_sigma.exp()).softmax(1) for eps in noise)
         return (p / SAMPLES).clamp(min=1e-12).log()
 

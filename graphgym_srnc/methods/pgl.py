@@ -80,8 +80,7 @@ class PGL(Method):
 
     def episode(self) -> dict[str, float]:
         pool = self.task.pool
-        num_known = self.task.num_known
-        p = self.predict(self.task.target)[pool].softmax(1)[:, :num_known]
+        p = self.predict(self.task.target)[pool].softmax(1)[:, : self.task.num_known]
         confidence, prediction = p.max(1)
         self.number.add_(1)
 
@@ -117,8 +116,7 @@ class PGL(Method):
         # Before there are pseudo-labels, the logits of known classes learn alone.
         width = None if pseudo else task.num_known
         labels = self.labels
-        weights = self.label_weights
-        labelled = [Term("source", self.source, task.train, labels, 1.0, width, weights)]
+        labelled = [Term("source", self.source, task.train, labels, 1.0, width, self.label_weights)]
         networks: list[Any] = [self.classifier, *self.others]
         figures = []
         sizes = (self.batch_size, self.fanout)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.utils import scatter
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.core.options import Weight
 from graphgym_srnc.losses.discrepancy import cmd
 from graphgym_srnc.losses.kmm import kmm_weights
-from graphgym_srnc.methods.shared.aligned import aligned
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 KERNEL_DIM = 128  # wide features are projected to this dimension at random
 KERNEL_NODES = 2000  # weights are solved for; other training nodes take that of the nearest one
 
 
-class SRGNN(Scored):
+class SRGNN(Aligned):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
 
     .. math:: \mathcal L = \frac{1}{M} \sum_i \beta_i \, \text{CE}(y_i, f(x_i))
@@ -48,18 +44,14 @@ class SRGNN(Scored):
     cites = ("zhu2021srgnn",)
     with_backbone = "{}-SRGNN"
     weighs_labels = False
+    term = "cmd"
+    bounded = True
+    discrepancy = staticmethod(cmd)
     search = {"weight": (0.1, 0.5, 1.0)}
 
-    def __init__(self, *, weight: Weight = 1.0, **base: Any) -> None:
-        super().__init__(**base)
-        self.weight = weight
-
     def begin(self) -> None:
-        self.on_target = self.target_view()
+        super().begin()
         self.beta = self.node_weights()
-
-    def losses(self) -> dict[str, Tensor]:
-        return aligned(self, "cmd", self.weight, cmd, bounded=True)
 
     def source_loss(self, logits: Tensor) -> Tensor:
         each = F.cross_entropy(logits, self.labels, reduction="none")

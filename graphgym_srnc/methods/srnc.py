@@ -119,8 +119,9 @@ class SRNC(ClusterMethod):
         self.classifier = self.new_classifier(task.num_outputs)
         self.clusters = None
         if self.pseudo_labels == "cluster":
-            sizes = task.num_features, self.size, task.num_outputs, self.batch_size
-            self.clusters = Clusters(self.cluster_spec, *sizes)
+            self.clusters = Clusters(
+                self.cluster_spec, task.num_features, self.size, task.num_outputs, self.batch_size
+            )
 
     def initialise(self) -> None:
         task = self.task
@@ -151,8 +152,12 @@ class SRNC(ClusterMethod):
         self.clusters = self.new_cluster_gnn()
         init = self.cluster_init
         if init == "source" or init == "auto" and not task.open_set:
-            labels = task.train, self.labels
-            self.clusters.pretrain_on_source(*labels, SOURCE_STEPS, self.make_optimizer)
+            encoder = self.clusters.encoder
+            term = Term("source", self.clusters.source, task.train, self.labels)
+            sizes = (self.batch_size, self.fanout)
+            fit_terms(
+                encoder, self.make_optimizer(encoder.parameters()), [term], SOURCE_STEPS, *sizes
+            )
         else:
             self.clusters.pretrain(PRETRAIN_STEPS)
         return figures | {"num_clusters": self.size} | self.assign()
@@ -214,18 +219,24 @@ class SRNC(ClusterMethod):
     def labelled(self, name: str, num_classes: int | None = None) -> Term:
         """The cross-entropy on the labelled source nodes, of some of the logits."""
         nodes = self.task.train
-        weights = self.label_weights
-        return Term(name, self.source, nodes, self.labels, 1.0, num_classes, weights)
+        return Term(name, self.source, nodes, self.labels, 1.0, num_classes, self.label_weights)
 
     def fit(self, terms: list[Term], steps: int) -> dict[str, float]:
         """Train the classifier on cross-entropies, and return their last values by name."""
-        batches = self.batch_size, self.fanout
-        return fit_terms(self.classifier, self.optimizer, terms, steps, *batches)
+        return fit_terms(
+            self.classifier, self.optimizer, terms, steps, self.batch_size, self.fanout
+        )
 
     def new_cluster_gnn(self) -> ClusterGNN:
         """An untrained cluster GNN."""
-        weights = {"resolution": 1.0, "collapse": self.collapse, "modularity_weight": 1.0}
-        return self.untrained(self.size, self.cluster_spec, lr=self.cluster_lr, **weights)
+        return self.untrained(
+            self.size,
+            self.cluster_spec,
+            lr=self.cluster_lr,
+            resolution=1.0,
+            collapse=self.collapse,
+            modularity_weight=1.0,
+        )
 
     def assign(self) -> dict[str, float]:
         """Compute the clusters of both graphs and return :meth:`ClusterGNN.figures`."""
@@ -275,15 +286,13 @@ class SRNC(ClusterMethod):
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors of the classifier, ``[V, N(+1)]``."""
-        p = self.class_posterior(graph)
-        return self.smooth(p, graph).clamp(min=1e-12).log()
+        return self.smooth(self.class_posterior(graph), graph).clamp(min=1e-12).log()
 
     def views(self) -> dict[str, Callable[[Data], tuple[Tensor, Tensor]]]:
         views = super().views()
         if self.clusters:
             encoder = self.clusters.encoder
-            features = self.cluster_spec.features
-            views["cluster_gnn"] = partial(hidden_and_group, encoder, features)
+            views["cluster_gnn"] = partial(hidden_and_group, encoder, self.cluster_spec.features)
         return views
 
     def checkpoint(self) -> dict[str, Any]:

@@ -46,52 +46,23 @@ NOT_ITERATED = (
 )
 
 UNDONE = (
-    "SRNC+ predicts as before its iterations, since these separated unknown nodes from known ones"
+    "SRNC+ predicts as before its iteration {}, since this separated unknown nodes from known ones"
     " less well (estimated share of unknown nodes {:.1f} % before, {:.1f} % after)."
 )
 
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
 WEAK = 0.1  # p-value below which it is weak
+PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
+ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
+ROUNDS = 3  # the same between two graphs
+MOST_ROUNDS = 5  # iterations while the ranking of unknown nodes improves
 NO_UNKNOWN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
     " is predicted as unknown. {:,} labels cannot show unknown classes of less than about"
     " {:.0f} % of the nodes. If you know that there is one, set `abstain=False`, or label some of"
     " its nodes for validation."
 )
-
-
-class Kind(NamedTuple):
-    """Settings that depend on the kind of shift.
-
-    Args:
-        open_set: whether nodes may be of an unknown class without labels.
-        correction: name and power of the prior correction ``auto``; the mean of an open-set
-            posterior would count the unknown nodes.
-        until_converged: whether the classifier stops when its loss has converged. Between two
-            graphs rare classes are learnt late, when the mean loss is already low.
-        pseudo_label_share: share of the pseudo-labels of each class to learn; None = the held-out
-            accuracy to the power of ``doubt``.
-        resolutions: resolutions of the communities of the label density. They and the share of
-            unknown nodes need unlabelled nodes of the labelled graph.
-    """
-
-    open_set: bool
-    correction: tuple[str, float]
-    until_converged: bool
-    pseudo_label_share: float | None = None
-    resolutions: tuple[float, ...] = ()
-
-
-KINDS = {
-    (False, "one graph"): Kind(False, ("mean", 0.75), True),
-    (False, "two graphs"): Kind(False, ("mean", 0.75), False),
-    (True, "one graph"): Kind(True, ("labels", 0.5), True, resolutions=RESOLUTIONS),
-    (True, "two graphs"): Kind(True, ("labels", 0.5), False, pseudo_label_share=0.7),
-}
-
-
-ROUNDS = {"one graph": 2, "two graphs": 3}  # iterations, after which scores do not rise
 
 
 class Plan(NamedTuple):
@@ -152,7 +123,8 @@ class SRNCPlus(ClusterMethod):
     there are only about 20 labels in total.
 
     Args:
-        rounds: number of iterations; 0 = two on one graph, and three between two graphs.
+        rounds: maximum number of iterations; 0 = two on one graph, three between two graphs, and up
+            to five while held-out labels say that unknown nodes rank better.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
@@ -183,7 +155,7 @@ class SRNCPlus(ClusterMethod):
     """
 
     cites = ("zhu2022srnc",)
-    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold", "first_weights")
+    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold")
     explicit_unknown = True
     cross_fits = True
     encoder_defaults = {"hidden": 64}
@@ -191,7 +163,6 @@ class SRNCPlus(ClusterMethod):
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     plan: Plan
     held_out_labels: Tensor
-    first_weights: dict[str, Tensor]  # of the classifiers before the iterations
 
     def __init__(
         self,
@@ -215,7 +186,7 @@ class SRNCPlus(ClusterMethod):
             smoothing=smoothing, correction=correction, source_first=source_first, **base
         )
         self.rounds = rounds
-        self.episodes = rounds or ROUNDS["two graphs"]
+        self.episodes = rounds or ROUNDS
         self.steps = steps
         self.fit_steps = fit_steps
         self.cluster_steps = cluster_steps
@@ -234,16 +205,6 @@ class SRNCPlus(ClusterMethod):
         return self.evidence.encoders[0]
 
     @property
-    def kind(self) -> Kind:
-        """Settings of the kind of shift, as far as it is known."""
-        return KINDS[self.plan.finds_unknown, self.graphs]
-
-    @property
-    def graphs(self) -> str:
-        """``one graph`` or ``two graphs``."""
-        return "one graph" if self.task.one_graph else "two graphs"
-
-    @property
     def validation(self) -> Validation:
         """Validation nodes on the target; none if they are on another graph."""
         here = self.task.validation is self.task.target
@@ -260,7 +221,10 @@ class SRNCPlus(ClusterMethod):
     def prior_correction(self) -> tuple[str, float]:
         if not self.plan.adapts:
             return "none", 1.0
-        return self.kind.correction if self.correction == "auto" else super().prior_correction
+        if self.correction != "auto":
+            return super().prior_correction
+        # The mean of an open-set posterior would count the unknown nodes.
+        return ("labels", 0.5) if self.plan.finds_unknown else ("mean", 0.75)
 
     def get_extra_state(self) -> Tensor:
         """The plan, as torch saves it with the weights."""
@@ -301,7 +265,7 @@ class SRNCPlus(ClusterMethod):
         """Train the classifiers of the known classes, and test whether and how to adapt."""
         self.setup(task)
         self.initialise()
-        self.episodes = self.rounds or ROUNDS[self.graphs]
+        self.episodes = self.rounds or (ROUNDS_ON_ONE if task.one_graph else ROUNDS)
         self.evidence.find_hop_features(self.target)
         # Validation nodes of one graph judge the classifiers instead, see learn_validation().
         cross_fits = task.one_graph and not len(task.val)
@@ -414,6 +378,8 @@ class SRNCPlus(ClusterMethod):
             unknown_share=found.rank, least_share=found.least_share, expected=found.accuracy
         )
         self.count_kept(ranks, held_out.correct(held_out.log_p))
+        if self.plan.adapts and not self.rounds:
+            self.episodes = MOST_ROUNDS
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
 
     def test_homophily(self) -> dict[str, float]:
@@ -437,7 +403,8 @@ class SRNCPlus(ClusterMethod):
     def find_communities(self) -> None:
         """Find communities and count the labels in them."""
         predicted = self.known_logits(self.task.target).argmax(1)
-        scales = self.kind.resolutions if self.missing else ()
+        # Label density needs unlabelled nodes of the labelled graph.
+        scales = RESOLUTIONS if self.missing and self.task.one_graph else ()
         self.first.find_communities(
             [self.new_cluster_gnn(predicted, scale, dropout=0.0) for scale in scales]
         )
@@ -459,7 +426,7 @@ class SRNCPlus(ClusterMethod):
     def episode(self) -> dict[str, float]:
         """One iteration of Algorithm 1: pseudo-labels, cluster GNN, mixture and classifiers."""
         task = self.task
-        num_classes = task.num_known + self.kind.open_set
+        num_classes = task.num_known + self.plan.finds_unknown
         # Pseudo-labels: the last classifiers'. With the threshold the largest score decides.
         scores = self.predict(task.target)[:, :num_classes]
         scores[:, task.num_known :] += self.threshold.clamp(max=LARGE_LOG_ODDS)
@@ -475,13 +442,12 @@ class SRNCPlus(ClusterMethod):
         pseudo = self.pseudo_labels("classifier_target", self.target, mixture)
 
         # Lines 12 and 13: the classifiers on labels and pseudo-labels (Eq. 9).
-        if not self.plan.iteration:
-            self.first_weights = self.evidence.state_dict()
         self.change(iteration=self.plan.iteration + 1)
-        self.evidence = self.evidence.untrained()
+        before = self.evidence
+        self.evidence = before.untrained()
         figures |= self.train_evidence(self.evidence, task.train, self.labels, pseudo)
-        if self.plan.iteration == self.planned:
-            figures |= self.recount_unknown(pseudo)
+        if task.one_graph and self.plan.finds_unknown and not task.validates_unknown:
+            figures |= self.recount_unknown(before, pseudo)
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
@@ -494,20 +460,18 @@ class SRNCPlus(ClusterMethod):
             figures["pseudo_unknown_share"] = float(unknown.float().mean())
         return figures
 
-    def recount_unknown(self, pseudo: Term) -> dict[str, float]:
-        """Compare the ranking of unknown nodes after the iterations with that before.
+    def recount_unknown(self, before: Evidence, pseudo: Term) -> dict[str, float]:
+        """Compare the ranking of unknown nodes with that of the classifiers before the iteration.
 
         Classifiers of half of the labels and the pseudo-labels rank the other half. If their
-        evidence of unknown nodes is smaller by more than one standard error, the iterations are
-        undone. If it is larger by more than four, it chooses the number of unknown nodes again:
-        unlabelled nodes that learned pseudo-labels rank too high. Between two graphs, or if unknown
-        validation nodes set the threshold, nothing changes.
+        evidence of unknown nodes is larger by more than three standard errors, it chooses the
+        number of unknown nodes again, and another iteration follows. Smaller rises are no reason,
+        since unlabelled nodes that learned pseudo-labels rank too high. If the evidence is smaller
+        by more than one standard error, this iteration is undone.
         """
         task = self.task
-        if not task.one_graph or not self.kind.open_set or task.validates_unknown:
-            return {}
         left = folds(self.labels, 2) == 0
-        evidence = self.evidence.untrained()
+        evidence = before.untrained()
         with random_draws_apart(task.device):
             self.train_evidence(evidence, task.train[~left], self.labels[~left], pseudo)
         log_p = evidence.log_posterior(self.target, self.num_classes)
@@ -519,16 +483,17 @@ class SRNCPlus(ClusterMethod):
         ranks = ranks_in(confidence[task.pool], confidence[held_out])
         correct = (known[held_out].argmax(1) == self.labels[left]).float()
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
-        error = 0.5 / len(ranks) ** 0.5
-        before = self.plan.least_share
-        if found.least_share < before - error:
-            self.evidence = self.evidence.untrained()
-            self.evidence.load_state_dict(self.first_weights)
-            self.change(iteration=0)
-            self.warnings.append(UNDONE.format(100 * before, 100 * found.least_share))
-        elif found.least_share > before + 4 * error:
+        rise = (found.least_share - self.plan.least_share) * 2 * len(ranks) ** 0.5
+        if rise > 3:
             self.change(unknown_share=found.rank, least_share=found.least_share)
             self.count_kept(ranks, correct)
+        else:
+            self.episodes = self.plan.iteration
+        if rise < -1:
+            shares = 100 * self.plan.least_share, 100 * found.least_share
+            self.warnings.append(UNDONE.format(self.plan.iteration, *shares))
+            self.evidence = before
+            self.change(iteration=self.plan.iteration - 1)
         return {"recounted_share": found.rank, "recounted_least_share": found.least_share}
 
     def count_kept(self, ranks: Tensor, correct: Tensor) -> None:
@@ -539,7 +504,9 @@ class SRNCPlus(ClusterMethod):
 
     def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:
         """Cross-entropy on the most confident pseudo-labels, by scores ``[V, N(+1)]``."""
-        share = self.kind.pseudo_label_share or self.plan.accuracy**self.doubt
+        share = self.plan.accuracy**self.doubt
+        if self.plan.finds_unknown and not self.task.one_graph:
+            share = PSEUDO_LABEL_SHARE
         nodes = confident_nodes(scores, self.task.pool, share)
         labels = scores.argmax(1)[nodes]
         return Term(name, graph, nodes, labels, num_classes=scores.size(1))
@@ -550,8 +517,9 @@ class SRNCPlus(ClusterMethod):
         """Train classifiers on labels ``[n]`` and pseudo-labels; return the last losses."""
         name = "classifier_source" if pseudo else "source"
         labelled = Term(name, self.source, train, labels, num_classes=self.num_classes)
-        # The loss of a mini-batch is too noisy to detect convergence.
-        until_converged = self.kind.until_converged and not self.batch_size
+        # The loss of a mini-batch is too noisy to detect convergence. Between two graphs rare
+        # classes are learnt late, when the mean loss is already low.
+        until_converged = self.task.one_graph and not self.batch_size
         terms = [labelled, *pseudo]
         return evidence.fit(terms, self.steps, self.make_optimizer, until_converged)
 
@@ -583,9 +551,9 @@ class SRNCPlus(ClusterMethod):
         degree = self.target.degree
         gamma = newman_resolution(graph.edge_index, degree, predicted, graph.edge_weight)
         return self.untrained(
-            self.task.num_known + self.spare * self.kind.open_set,
+            self.task.num_known + self.spare * self.plan.finds_unknown,
             replace(self.cluster_spec, **changes),
-            resolution=gamma * scale * (self.resolution if self.kind.open_set else 1.0),
+            resolution=gamma * scale * (self.resolution if self.plan.finds_unknown else 1.0),
             collapse=COLLAPSE,
             modularity_weight=self.modularity_weight,
             lr=CLUSTER_LR,
@@ -611,7 +579,7 @@ class SRNCPlus(ClusterMethod):
     def set_threshold(self, scores: Tensor, label: Tensor, on_target: Tensor) -> None:
         """Set the threshold of the unknown class; the arguments are those of ``calibrate``."""
         confidence = self.confidence(on_target)
-        if not self.kind.open_set:
+        if not self.plan.finds_unknown:
             self.threshold.fill_(-torch.inf if self.task.open_set else 0.0)
         elif self.task.validates_unknown:
             super().calibrate(scores, label, on_target)
@@ -649,7 +617,7 @@ class SRNCPlus(ClusterMethod):
         return {kind: (weight, p) for (weight, kind), p in zip(used, posteriors)}
 
     def stages(self, graph: Data) -> dict[str, Tensor]:
-        is_first = self.kind.open_set and not self.plan.iteration
+        is_first = self.plan.finds_unknown and not self.plan.iteration
         second = "with the first scores of the unknown class" if is_first else "smoothed over links"
         return {
             "mixture of the classifiers": self.logits(graph),
@@ -659,22 +627,18 @@ class SRNCPlus(ClusterMethod):
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``."""
-        if self.kind.open_set and not self.plan.iteration:
+        if self.plan.finds_unknown and not self.plan.iteration:
             return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         log_p = self.logits(graph, role)
         if self.plan.features_weight:
-            log_p = self.with_features(log_p, graph)
+            features = self.features_only.log_posterior(self.prepared(graph))
+            weight = self.plan.features_weight
+            log_p = (1 - weight) * log_p + weight * features
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)
         if self.task.open_set and not self.plan.finds_unknown:
             log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - LARGE_LOG_ODDS], 1)
         return log_p
-
-    def with_features(self, log_p: Tensor, graph: Data) -> Tensor:
-        """Mean of log posteriors ``[V, N]`` and those of the MLP on features, by its weight."""
-        weight = self.plan.features_weight
-        features = self.features_only.log_posterior(self.prepared(graph))
-        return (1 - weight) * log_p + weight * features
 
 
 def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:

@@ -45,10 +45,9 @@ class StruRW(Scored):
         self.strength = strength
 
     def begin(self) -> None:
-        kind = self.encoder.kind
-        if kind not in READERS:
-            about = f"strurw weighs edges, which {', '.join(READERS)} read."
-            self.warnings.append(f"{about} With {kind} it may be the plain GNN.")
+        if self.encoder.kind not in READERS:
+            text = f"strurw weighs edges, which layers of type {self.encoder.kind} may ignore."
+            self.warnings.append(text)
 
     def episode(self) -> dict[str, float]:
         figures = self.reweight() if self.steps_done else {}

@@ -72,8 +72,12 @@ class UDAGCN(Scored):
     def begin(self) -> None:
         self.source_views = self._views(self.source)
         self.target_views = self._views(self.target)
-        hidden = nn.Linear(self.encoder.hidden, 40), nn.ReLU(), nn.Dropout(self.encoder.dropout)
-        self.domain = nn.Sequential(*hidden, nn.Linear(40, 1))
+        self.domain = nn.Sequential(
+            nn.Linear(self.encoder.hidden, 40),
+            nn.ReLU(),
+            nn.Dropout(self.encoder.dropout),
+            nn.Linear(40, 1),
+        )
 
     def losses(self) -> dict[str, Tensor]:
         source = self.embed(self.source_views)[self.task.train]

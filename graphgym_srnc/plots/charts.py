@@ -31,37 +31,28 @@ class Mean(NamedTuple):
 
 @style()
 def scores_figure(
-    panels: Mapping[str, Mapping[str, Mean]],
+    means: Mapping[str, Mean],
     rows: Sequence[str],
     label: str,
+    title: str = "",
     pale: Collection[str] = (),
 ) -> Figure:
-    """Figure of mean scores with intervals, one row per method and one panel per data set.
+    """Figure of mean scores with intervals, one row per method that has a score.
 
-    A panel has no row for a method without a score there. Rows in ``pale`` are drawn in grey,
-    because they are not competitors, such as an oracle.
+    Rows in ``pale`` are drawn in grey, because they are not competitors, such as an oracle.
     """
-    wide = min(3, len(panels))
-    deep = math.ceil(len(panels) / wide)
-    present = [[row for row in rows if row in means] for means in panels.values()]
-    is_same = all(own == present[0] for own in present)
-    width = 2.0 + 2.9 * wide if is_same else 4.9 * wide
-    height = 0.26 * max(map(len, present)) + 0.7
-    figure = Figure(figsize=(width, height * deep + 0.4), dpi=150)
-    every = figure.subplots(deep, wide, squeeze=False, sharey=is_same)
+    present = [row for row in rows if row in means]
+    figure, axes = panel(None, (4.9, 0.26 * len(present) + 1.1))
     paper: dict[str, Any] = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
-    for axes, own, (title, means) in zip(every.flat, present, panels.items()):
-        for place, row in enumerate(own):
-            one = means[row]
-            colour = PALE if row in pale else PALETTE[0]
-            axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
-            axes.plot(one.mean, place, "o", color=colour, markersize=5)
-            axes.plot(one.paper, place, "D", **paper)
-        axes.set_yticks(range(len(own)), [short(row, LONGEST) for row in own])
-        axes.set(ylim=(len(own) - 0.5, -0.5), title=short(title, LONGEST), xlabel=label)
-        axes.grid(axis="x")
-    for axes in every.flat[len(panels) :]:
-        axes.set_axis_off()
+    for place, row in enumerate(present):
+        one = means[row]
+        colour = PALE if row in pale else PALETTE[0]
+        axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
+        axes.plot(one.mean, place, "o", color=colour, markersize=5)
+        axes.plot(one.paper, place, "D", **paper)
+    axes.set_yticks(range(len(present)), [short(row, LONGEST) for row in present])
+    axes.set(ylim=(len(present) - 0.5, -0.5), title=short(title, LONGEST), xlabel=label)
+    axes.grid(axis="x")
     return figure
 
 
@@ -76,7 +67,7 @@ def critical_difference_figure(
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
     means = {name: Mean(rank, rank - cd / 2, rank + cd / 2) for name, rank in ranks.items()}
-    figure = scores_figure({title: means}, order, "mean rank (1 = best)")
+    figure = scores_figure(means, order, "mean rank (1 = best)", title)
     figure.supxlabel(f"{test}: critical difference {cd:.2f}", fontsize=8)
     (axes,) = figure.axes
     axes.set_xticks(range(1, len(order) + 1, math.ceil(len(order) / 8)))
@@ -156,8 +147,7 @@ def shift_figure(summary: Mapping[str, Any], axes: Axes | None = None) -> Figure
         for bar, count in zip(bars, counts["source"]):
             bar.set_hatch("" if count else "////")
     axes.invert_yaxis()
-    title = f"{summary['name']}: labels of source and target"
-    axes.set(xlabel="share of nodes (%)", title=title)
+    axes.set(xlabel="share of nodes (%)", title=f"{summary['name']}: labels of source and target")
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     texts = ("labelled training nodes", "target nodes")
@@ -203,8 +193,9 @@ def curves_figure(
             lines = look(index, MARKERS[index % len(MARKERS)])
             label = short(row, LONGEST)
             axes.plot(x, mean, **lines, markersize=4.5, markevery=max(1, len(x) // 8), label=label)
-            band: dict[str, Any] = {"color": lines["color"], "alpha": 0.16, "linewidth": 0}
-            axes.fill_between(x, mean - std, mean + std, **band)
+            axes.fill_between(
+                x, mean - std, mean + std, color=lines["color"], alpha=0.16, linewidth=0
+            )
         axes.grid()
         axes.set(title=text, xlabel="episode")
         axes.xaxis.get_major_locator().set_params(integer=True)

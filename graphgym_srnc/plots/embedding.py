@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
-from matplotlib.patheffects import AbstractPathEffect, withStroke
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
@@ -14,7 +13,6 @@ from graphgym_srnc.plots.style import FAINT, PALE, Figure, class_looks, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from matplotlib.text import Text
 
 MAPS = {"pca": "PCA", "tsne": "t-SNE"}  # projections and their printed names
 FEW = 8  # maximum number of classes that PCA shows; t-SNE keeps more of them apart
@@ -54,8 +52,7 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
 
     perplexity = min(30.0, (len(embedding) - 1) / 3)
     # Half of scikit-learn's default number of iterations, in half of its time.
-    model = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=0)
-    return model.fit_transform(axes)
+    return TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=0).fit_transform(axes)
 
 
 @style()
@@ -71,8 +68,7 @@ def embedding_figure(
 ) -> Figure:
     """Figure of a map in two panels, coloured by prediction and by given class.
 
-    A class has one colour in both panels, so every wrong prediction changes its colour. If there
-    are many, their names are written on the first panel.
+    A class has one colour in both panels, so every wrong prediction changes its colour.
 
     Args:
         points: the map, ``[n, 2]``.
@@ -97,47 +93,9 @@ def embedding_figure(
     figure.suptitle(title)
     columns = 1 + (len(handles) - 1) // SHOWN
     words: dict[str, Any] = {"loc": "outside right center", "handletextpad": 0.3, "ncols": columns}
+    words["markerscale"] = 1.5
     figure.legend(handles=list(handles.values()), **words)
-    if len(np.unique(colour)) > FEW:
-        name_groups(left, within(points), colour, outputs)
     return figure
-
-
-def name_groups(
-    axes: Axes, points: np.ndarray, group: np.ndarray, names: Sequence[str]
-) -> list[Text]:
-    """Write the name of each group (-1 = none) where most of its points are, the largest first.
-
-    More groups than there are colours can then be told apart. A name that would cover another one
-    moves up or down, and is left out if that does not help.
-    """
-    halo: list[AbstractPathEffect] = [withStroke(linewidth=2.5, foreground="white")]
-    cell = max(np.ptp(points, axis=0).max() / CELLS, 1e-9)
-    numbers, sizes = np.unique(group[group >= 0], return_counts=True)
-    axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # sets the size of the axes
-    step = np.ptp(axes.get_ylim()) / 24
-    placed: list[Text] = []
-    for number in numbers[np.argsort(-sizes, kind="stable")].tolist():
-        own = points[group == number]
-        x, y = np.median(own[densest(own, cell)], axis=0)
-        text = axes.text(x, y, short(names[number], 20), fontsize=7, ha="center", va="center")
-        text.set_path_effects(halo)
-        for shift in (0, 1, -1, 2, -2):
-            text.set_y(y + shift * step)
-            if _has_room(text, placed, axes):
-                placed.append(text)
-                break
-        else:
-            text.remove()
-    return placed
-
-
-def _has_room(text: Text, others: Sequence[Text], axes: Axes) -> bool:
-    """Whether a text is inside the axes and covers none of the others."""
-    box = text.get_window_extent()
-    frame = axes.get_window_extent()
-    inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 <= box.y1 <= frame.y1
-    return bool(inside) and not any(box.overlaps(other.get_window_extent()) for other in others)
 
 
 def densest(points: np.ndarray, cell: float) -> np.ndarray:
@@ -165,25 +123,16 @@ def scatter(
     """Draw nodes by class (-1 = no label, paler than all), some as crosses; returns handles for a
     legend by present class."""
     points = within(points)
-    looks = class_looks(names)
-    names = [*names, NO_LABEL]
-    looks.append({"color": FAINT, "marker": "."})
+    looks = [*class_looks(names), {"color": FAINT, "marker": "."}]
     for index in crosses:
         looks[index]["marker"] = "x"
-    # A fixed random order, so that no class hides the others.
-    order = np.random.default_rng(0).permutation(len(points))
-    colours = np.array([look["color"] for look in looks])[group]
-    markers = np.array([look["marker"] for look in looks])[group]
-    size = 14 if len(points) < 800 else 8
-    for marker in sorted({*markers.tolist()}):  # "." first, below the others
-        nodes = order[markers[order] == marker]
-        large, lines = {"x": (1.6, 0.9), ".": (1.6, 0)}.get(marker, (1, 0))
-        dots: dict[str, Any] = {"marker": marker, "s": size * large, "linewidths": lines}
-        x, y = points[nodes].T
-        axes.scatter(x, y, c=colours[nodes].tolist(), alpha=0.75, **dots)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=PALE)
-    return {
-        names[index]: axes.scatter([], [], **looks[index], s=28, label=short(names[index], 40))
-        for index in np.unique(group).tolist()
-    }
+    named = [*names, NO_LABEL]
+    size = 14 if len(points) < 800 else 8
+    handles = {}
+    for index in np.unique(group).tolist():  # nodes without a label first, below the others
+        x, y = points[group == index].T
+        label = short(named[index], 40)
+        handles[named[index]] = axes.scatter(x, y, **looks[index], s=size, alpha=0.75, label=label)
+    return handles

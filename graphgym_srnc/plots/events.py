@@ -43,8 +43,9 @@ class Events:
             with open(self.path, "ab") as file:
                 file.write(content)
         except OSError as error:
-            message = f"{self.path.parent} cannot be written ({error.strerror})"
-            raise InputError.plain("out_dir", message) from error
+            raise InputError.plain(
+                "out_dir", f"{self.path.parent} cannot be written ({error.strerror})"
+            ) from error
 
 
 def new_name() -> str:

@@ -101,9 +101,8 @@ def class_looks(names: Sequence[str]) -> list[dict[str, Any]]:
 def encode(figure: Figure, kind: str = "png") -> bytes:
     """Content of a figure file in a format of ``UNDATED``; the output is reproducible."""
     buffer = io.BytesIO()
-    metadata = {UNDATED[kind]: None}
     # Cells of a confusion matrix are squares, which leaves margins.
-    figure.savefig(buffer, format=kind, metadata=metadata, bbox_inches="tight")
+    figure.savefig(buffer, format=kind, metadata={UNDATED[kind]: None}, bbox_inches="tight")
     return buffer.getvalue()
 
 

@@ -5,6 +5,7 @@ It writes scalars after each episode, and at the end figures and embeddings of t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
@@ -34,6 +35,7 @@ Arrays = tuple[np.ndarray, ...]
 MAX_DRAWN = 1000  # maximum number of nodes in a figure, for which t-SNE takes about 4 seconds
 
 
+@dataclass(eq=False)
 class TensorBoard:
     """Callback that writes TensorBoard events and figures.
 
@@ -47,20 +49,15 @@ class TensorBoard:
             from an interrupted run, are discarded.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        events: bool = True,
-        figures: bool = True,
-        full: bool = False,
-        pdf: bool = False,
-        start: int = 0,
-    ) -> None:
-        self.directory = Path(directory)
-        self.figures = figures
-        self.full = full
-        self.pdf = pdf
-        self.writer = Events(self.directory, start) if events else None
+    directory: Path
+    events: bool = True
+    figures: bool = True
+    full: bool = False
+    pdf: bool = False
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        self.writer = Events(self.directory, self.start) if self.events else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         """Write the losses, scores and seconds of an episode."""
@@ -134,10 +131,12 @@ class TensorBoard:
         about = f"selected episode {record.best}"
         test = task.test.cpu()
         if len(test):
-            known = task.target.y.cpu()[test]
-            counts = confusion_matrix(decision[test], known, task.num_outputs).numpy()
-            title = f"{task.name}, test nodes, {about}"
-            figure = charts.confusion_figure(counts, known_names(task), title)
+            counts = confusion_matrix(
+                decision[test], task.target.y.cpu()[test], task.num_outputs
+            ).numpy()
+            figure = charts.confusion_figure(
+                counts, known_names(task), f"{task.name}, test nodes, {about}"
+            )
             self._picture("confusion-selected", figure, record.best)
         curves = record.verdict.get("reliability", {})
         curves = {part: curve for part, curve in curves.items() if curve}
@@ -176,8 +175,16 @@ class TensorBoard:
                 columns[name.replace("_gnn", "")] = group[nodes]
             called = f"{task.name}, {name.replace('_gnn', ' GNN')}, selected episode {record.best}"
             title = f"{called} ({embedding.MAPS[how]}{of_all})"
-            words = colour, label[shown], outputs, names, title, unseen, by
-            figure = embedding.embedding_figure(embedding.map_2d(vectors[shown], how), *words)
+            figure = embedding.embedding_figure(
+                embedding.map_2d(vectors[shown], how),
+                colour,
+                label[shown],
+                outputs,
+                names,
+                title,
+                unseen,
+                by,
+            )
             self._picture(f"{name}-selected", figure, record.best)
         if self.writer is not None and axes:
             write_projector(self.directory, axes, columns)
@@ -210,8 +217,9 @@ def write_projector(
     rows = (columns, *zip(*columns.values()))
     tables["nodes"] = [[plain(value) or "-" for value in row] for row in rows]
     for name, table in tables.items():
-        text = "".join("\t".join(row) + "\n" for row in table)
-        write_text(directory / "projector" / f"{name}.tsv", text)
+        write_text(
+            directory / "projector" / f"{name}.tsv", "".join("\t".join(row) + "\n" for row in table)
+        )
     config = "".join(
         f'embeddings {{\n  tensor_name: "{name}"\n  tensor_path: "projector/{name}.tsv"\n'
         '  metadata_path: "projector/nodes.tsv"\n}\n'

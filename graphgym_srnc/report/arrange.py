@@ -45,7 +45,6 @@ class Arranged(NamedTuple):
     by: tuple[str, ...]  # keys of the rows
     chosen: dict[Place, dict[str, Any]]  # the chosen setting of each cell, see compare.CELL
     pooled: set[str]  # keys in which runs of one cell still differ
-    implied: list[str]  # keys in which columns differ, but which follow from those that they name
     left_out: int  # number of runs of the oracle in cells of other methods
 
 
@@ -68,7 +67,7 @@ def arrange(
     runs = runs.assign(config=_configs(runs))
     data = _keys_of_data(runs, free)
     read = _without_ignored(runs, data)
-    named, columns, implied = _columns(runs, read, data, by, columns)
+    named, columns = _columns(runs, read, data, by, columns)
     selected = [key for key in select if key != ALL]
     known = {*keys, *NAMED, "config", "seed", *default}
     allowed = ", ".join([*NAMED, "config", *sorted(_varying(runs, free) or free)])
@@ -89,7 +88,7 @@ def arrange(
     pooled = set().union(*(_varying(read.loc[cell.index], free) for cell in best))
     runs = pandas.concat(best)
     runs = runs.assign(unit=_units(runs))
-    return Arranged(runs, by, chosen, pooled, implied, int(is_left_out.sum()))
+    return Arranged(runs, by, chosen, pooled, int(is_left_out.sum()))
 
 
 def _configs(runs: DataFrame) -> pandas.Series:
@@ -110,33 +109,32 @@ def _keys_of_data(runs: DataFrame, keys: set[str]) -> set[str]:
 
 def _columns(
     runs: DataFrame, read: DataFrame, data: set[str], by: Sequence[str], given: Sequence[str]
-) -> tuple[DataFrame, Sequence[str], list[str]]:
+) -> tuple[DataFrame, Sequence[str]]:
     """The given columns, or the task and keys of the data that vary within one.
 
-    Returns the runs with the values that name their columns, the keys of the columns, and keys in
-    which columns differ too.
+    Returns the runs with the values that name their columns, and the keys of the columns.
     """
     if given:
-        return runs, given, []
+        return runs, given
     within = {task: _varying(of, data) for task, of in read.groupby("task")}
     varying = set().union(*within.values())
     named = read.copy()
     for task, own in within.items():  # a column names no key that is constant in its task
         named.loc[named["task"] == task, sorted(varying - own)] = math.nan
     columns = [key for key in ("task",) if key not in by]
-    implied: list[str] = []
     for key in sorted(varying - {*by}):
-        is_finer = _numbered(named, [*columns, key]).max() > _numbered(named, columns).max()
-        (columns if is_finer else implied).append(key)
-    return named, columns, implied
+        if _numbered(named, [*columns, key]).max() > _numbered(named, columns).max():
+            columns.append(key)
+    return named, columns
 
 
 def _check_keys(option: str, keys: Iterable[str], known: set[str], allowed: str) -> None:
     """Refuse a key that no run has."""
     for key in keys:
         if key == "cfg":
-            message = "cfg is the base config of a grid and no key of a run"
-            raise InputError.plain(option, message, "Use config")
+            raise InputError.plain(
+                option, "cfg is the base config of a grid and no key of a run", "Use config"
+            )
         if key not in known:
             raise InputError(option, key, f"{allowed}, or another key of the config")
 
@@ -248,11 +246,14 @@ def _choose(
     validation = runs.get(score_column(metric, "val"), pandas.Series(math.nan, runs.index))
     scores = {one: mean(validation[setting == one]) for one in full}
     if len(full) > 1 and any(map(math.isnan, scores.values())):
-        message = (
-            f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
-            f"have no validation score ({metric}) to choose by"
+        raise InputError.plain(
+            "select",
+            (
+                f"{' on '.join(place)} has settings that differ in {', '.join(varying)} and "
+                f"have no validation score ({metric}) to choose by"
+            ),
+            code="no_choice",
         )
-        raise InputError.plain("select", message, code="no_choice")
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     chosen = runs[setting == best]
     values = {key: chosen[key].iloc[0] for key in varying}

@@ -12,10 +12,9 @@ from graphgym_srnc import __version__
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import catalogue
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io.stats import DEVIATIONS
 from graphgym_srnc.report import names, tables
 from graphgym_srnc.report.compare import Table
-from graphgym_srnc.report.statistics import TESTS
+from graphgym_srnc.report.sentences import legend, on_differences
 
 BIB = Path(__file__).with_name("references.bib")
 
@@ -74,47 +73,23 @@ def keys(runs: DataFrame) -> list[str]:
 def bibtex(table: Table) -> str:
     """A ``.bib`` file of a comparison, which begins with :func:`measured` as a comment."""
     known = entries()
-    head = "".join(f"% {sentence}\n" for sentence in measured(table).split(". "))
+    head = "".join(f"% {sentence}\n" for sentence in re.split(r"(?<=\.) ", measured(table)))
     return "\n\n".join([head.rstrip(), *(known[key] for key in keys(table.runs))]) + "\n"
 
 
 def measured(table: Table) -> str:
     """A paragraph on protocol, selection and tests of a comparison, for a paper."""
-    runs = table.runs
-    cells = table.cells
-    counts = sorted({int(count) for count in cells.loc[cells["runs"] > 0, "runs"]})
-    several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
-    cells_show = "of one run per cell"
-    if counts != [1]:
-        cells_show = (
-            f"as the mean and the {DEVIATIONS[table.ddof]} over {several} runs per cell, which have"
-            " different seeds of split and training"
-        )
-    metrics = [tables.name(metric) for metric in table.metrics]
-    rules = [RULES.get(rule, rule) for rule in sorted({*runs["selection"]})]
+    metrics = listed([tables.name(metric) for metric in table.metrics], 50)
+    rules = [RULES.get(rule, rule) for rule in sorted({*table.runs["selection"]})]
     sentences = [
-        f"We compare {listed(table.rows, 50)} on {listed(table.columns, 50)}",
-        f"The table shows {listed(metrics, 50)} on {table.split} nodes, {cells_show}",
-        f"The scores of a run are those of {listed(rules)}",
+        f"We compare {listed(table.rows, 50)} on {listed(table.columns, 50)} by {metrics} on"
+        f" {table.split} nodes.",
+        f"The scores of a run are those of {listed(rules)}.",
+        *legend(table, "Bold", "Underlined"),
+        *on_differences(table),
+        f"All numbers are of graphgym-srnc {__version__}, which is based on GraphGym and PyTorch"
+        " Geometric.",
     ]
     if table.chosen:
-        sentences.append("Validation scores alone choose the setting of each cell")
-    if table.oracles:
-        labels = "is trained with labels that other rows lack, and is not ranked"
-        sentences.append(f"{listed(sorted(table.oracles))} {labels}")
-    test = TESTS[table.test]
-    if table.against is not None:
-        sentences.append(
-            f"Runs with the same split and seed form pairs, and {test} (two-sided, Holm's"
-            f" correction, level {table.alpha:g}) compares each row with {table.against}"
-        )
-    elif (cells["pairs_best"] > 0).any():
-        sentences.append(
-            f"Runs with the same split and seed form pairs, and {test} (two-sided, Holm's"
-            f" correction, level {table.alpha:g}) compares each row with the best"
-        )
-    sentences.append(
-        f"All numbers are of graphgym-srnc {__version__}, which is based on GraphGym and PyTorch"
-        " Geometric"
-    )
-    return plain(". ".join(sentences) + ".")
+        sentences.insert(2, "Validation scores alone choose the setting of each cell.")
+    return plain(" ".join(sentences))

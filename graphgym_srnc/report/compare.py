@@ -10,7 +10,6 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 import pandas
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import counted
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import stats
 from graphgym_srnc.report import statistics
@@ -92,7 +91,6 @@ class Table:
     columns: list[str]
     runs: DataFrame  # runs of the chosen settings, with their row, column and unit
     pooled: set[str]  # keys in which runs of one cell still differ
-    implied: list[str]  # keys in which columns differ, but which follow from those that they name
     left_out: int  # number of runs of the oracle that are left out
     lost: list[Lost]
     published: Published | None  # the paper's table beside ours
@@ -167,10 +165,10 @@ def table(
         ddof: 0 or 1, the standard deviation of ``stats.DEVIATIONS``.
 
     Raises:
-        InputError: an unknown metric, split, key, row, test or table; no pairs with the chosen row;
-            settings without validation scores.
+        InputError: an unknown metric, key or row; no pairs with the chosen row; settings without
+            validation scores; a level or a deviation that is none.
     """
-    _check_options(paper, split, test, alpha, ddof)
+    _check_level(alpha, ddof)
     split = scored_split(found.runs, split)
     published = TABLES.get(paper or "")
     metrics = _metrics(metrics, found.runs, split, published)
@@ -180,14 +178,14 @@ def table(
     scores = {metric: _Scores(runs, metric, split, test, alpha) for metric in metrics}
     oracles = _rows_of(runs, ORACLE)
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
-    against = _row_of(against, rows, runs, arranged.by)
+    against = _row_of(against, rows, runs)
     ranked = [row for row in rows if row not in oracles]
     lost = _lost(found, runs)
     settings = DataFrame.from_dict(arranged.chosen, orient="index").astype(object)
     frames = []
     rankings: dict[tuple[str, str], Ranking] = {}
     for metric, own in scores.items():
-        cells = own.cells(rows, _sorted_columns(runs), intervals, ddof)
+        cells = own.cells(rows, runs["column"].unique(), intervals, ddof)
         _count_lost(cells, lost)
         rivals = _rivals(cells, ranked, runs, metric, split)
         own.mark(cells, rivals)
@@ -210,10 +208,9 @@ def table(
         intervals=intervals,
         by=arranged.by,
         rows=rows,
-        columns=_sorted_columns(runs),
+        columns=[*runs["column"].unique()],
         runs=runs,
         pooled=arranged.pooled,
-        implied=arranged.implied,
         left_out=arranged.left_out,
         lost=lost,
         published=published,
@@ -223,16 +220,10 @@ def table(
     )
 
 
-def _check_options(paper: str | None, split: str, test: str, alpha: float, ddof: int) -> None:
-    """Refuse options that name no table, split, test or deviation, and a level that is none."""
+def _check_level(alpha: float, ddof: int) -> None:
+    """Refuse a level and a deviation that are none."""
     if ddof not in (0, 1):
         raise InputError("ddof", ddof, "0 or 1")
-    if paper and paper not in TABLES:
-        raise InputError("paper", paper, ", ".join(TABLES))
-    if split not in (AUTO, *stats.SPLITS):
-        raise InputError("split", split, ", ".join((AUTO, *stats.SPLITS)))
-    if test not in statistics.TESTS:
-        raise InputError("test", test, ", ".join(statistics.TESTS))
     if not 0 < alpha < 1:
         raise InputError("alpha", alpha, "more than 0, less than 1")
 
@@ -257,40 +248,31 @@ def _metrics(
     for metric in metrics:
         if metric not in known:
             allowed = f"{', '.join(sorted(known))} on {split} nodes"
-            code = "test_metric" if split == "test" else ""
-            raise InputError("metrics", metric, allowed, code=code)
+            raise InputError(
+                "metrics", metric, allowed, code="test_metric" if split == "test" else ""
+            )
     return metrics
 
 
-def _sorted_columns(runs: DataFrame) -> list[str]:
-    """Labels of the columns; those of one kind of shift stand together."""
-    kinds = runs.groupby("dataset.format", sort=False, dropna=False)["column"]
-    return [*dict.fromkeys(label for _, own in kinds for label in own)]
-
-
-def _row_of(
-    name: str | None, rows: Sequence[str], runs: DataFrame, by: Sequence[str]
-) -> str | None:
-    """The row that a user means by its label, its only method, or the value of its key."""
+def _row_of(name: str | None, rows: Sequence[str], runs: DataFrame) -> str | None:
+    """The row that a user means by its label or its method."""
     if name is None or name in rows:
         return name
     found = _rows_of(runs, name)
     found = found & {method_name(name, "gcnconv")} or found  # the plain row of several
-    if not found and len(by) == 1:
-        found = {f"{by[0].rpartition('.')[2]} {name}"} & {*rows}
-    if len(found) == 1:
-        return found.pop()
-    message = f"{name!r} names {counted(len(found), 'row') if found else 'no row'}"
-    choice = " | ".join(row for row in rows if not found or row in found)
-    raise InputError.plain("against", message, f"Choose one of {choice}")
+    if len(found) != 1:
+        raise InputError("against", name, " | ".join(sorted(found) or rows))
+    return found.pop()
 
 
 def _check_pairs(cells: DataFrame, against: str | None) -> None:
     """Refuse a row to compare with, if there is one, that has pairs with no other row."""
     if against is not None and cells["p"].isna().all():
-        message = f"{against} shares fewer than 2 splits with every other row"
-        hint = "Choose another row; only runs with the same split and seed form a pair"
-        raise InputError.plain("against", message, hint)
+        raise InputError.plain(
+            "against",
+            f"{against} shares fewer than 2 splits with every other row",
+            "Choose another row; only runs with the same split and seed form a pair",
+        )
 
 
 def _rivals(
@@ -318,8 +300,7 @@ def default_metrics(runs: DataFrame, split: str) -> list[str]:
     """
     scored = runs.dropna(axis=1, how="all").columns
     beside = [name for name in ("hs", "unknown_recall") if f"{split}_{name}" in scored]
-    shares = [name for name in (SHARE,) if f"{split}_{name}" in scored]
-    return ["micro_f1", *beside[:1], *shares]
+    return ["micro_f1", *beside[:1], *[name for name in (SHARE,) if f"{split}_{name}" in scored]]
 
 
 def blind(runs: DataFrame, split: str) -> set[Place]:

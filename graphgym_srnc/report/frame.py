@@ -79,9 +79,6 @@ class Collection:
         if self.studies:
             places = listed([clean(study.name) for study in self.studies], 3)
             out.append(f"left out the trials of tune in {places}. To see them, give that folder")
-        if any((one.path.parents[1] / "tuned.log").is_file() for one in self.experiments):
-            of_trials = "these runs include trials of tune, whose few seeds chose the settings"
-            out.append(f"{of_trials}. For final scores, run its tuned.txt with grid on other seeds")
         return out
 
     def _missing(self) -> list[str]:
@@ -227,8 +224,7 @@ def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
 
     for folder in given:
         if not os.path.isdir(folder):
-            message = f"the folder {folder} does not exist"
-            raise InputError.plain("folders", message)
+            raise InputError.plain("folders", f"the folder {folder} does not exist")
         for place, below, files in os.walk(folder, onerror=note):
             below[:] = sorted(name for name in below if not name.startswith("."))
             if place != folder and "trials" in below and any(map(STUDY.fullmatch, files)):
@@ -282,7 +278,10 @@ def _row(result: records.Result) -> dict[str, Any]:
     figures = (result.get("verdict") or {}).get("figures", {})
     if "unknown_recall" not in test:  # all that scores of known classes hide
         test = {"unknown_share": figures.get("test_unknown_share")} | test
-    val = result["val"] or _on_held_out(result)
+    val = result["val"]
+    as_known = (result.get("held_out") or {}).get("as_known")
+    if not val and as_known is not None:  # labels that a method held out in turn
+        val = {"micro_f1": as_known, "known_accuracy": as_known}
     for split, part in zip(stats.SPLITS, (train, val, test)):
         found = ((f"{split}_{clean(name)}", value) for name, value in part.items())
         row |= {key: float(value) for key, value in found if _is_score(value)}
@@ -290,13 +289,6 @@ def _row(result: records.Result) -> dict[str, Any]:
         if key not in row and not key.startswith(SCORES):
             row[key] = _hashable(value)
     return row
-
-
-def _on_held_out(result: records.Result) -> dict[str, Any]:
-    """Scores on labels that a method held out in turn, which stand for validation nodes."""
-    found = result.get("held_out") or {}
-    share = found.get("as_known")
-    return {} if share is None else {"micro_f1": share, "known_accuracy": share}
 
 
 def _is_score(value: Any) -> bool:

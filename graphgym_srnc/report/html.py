@@ -18,5 +18,4 @@ def fill(template: Path, **words: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template(template.name).render(words)
-    return page.encode("utf-8", "replace").decode()
+    return environment.get_template(template.name).render(words).encode("utf-8", "replace").decode()

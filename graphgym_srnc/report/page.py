@@ -159,8 +159,8 @@ def _means(table: Table) -> Iterator[Drawing]:
     # A dot for each run shows less than the table. A phone shows small figures only.
     for column in panels if (cells["runs"] > 1).any() else ():
         if len(panels[column]) > 1:
-            own = {column: panels[column]}
-            figure = charts.scores_figure(own, table.rows, text, table.oracles)
+            means = panels[column]
+            figure = charts.scores_figure(means, table.rows, text, column, table.oracles)
             yield f"{text}, {column}", partial(encode, figure)
 
 

@@ -31,11 +31,6 @@ LATEX = {
 Told = Callable[[Iterable[str]], "list[str]"]
 """Words the options in sentences for the reader, see ``errors.in_words``."""
 
-EXPLAINED = {
-    "best": "Bold: the best of a column",
-    "tied": "underlined: no significant difference from it",
-}
-
 
 class Form(NamedTuple):
     """How the cells of a table look in one format."""
@@ -111,9 +106,8 @@ def to_markdown(table: Table, told: Told = list) -> str:
 def to_latex(table: Table, told: Told = list) -> str:
     """Tables of the package ``booktabs``.
 
-    A caption has two sentences, and details on the numbers are a note below the table. All other
-    remarks are comments. Labels begin with the columns, such as data sets, so that those of several
-    calls differ.
+    Details on the numbers are a note below the table. All other remarks are comments. Labels begin
+    with the columns, such as data sets, so that those of several calls differ.
     """
     columns = re.findall("[a-z0-9]+", " ".join(table.columns).lower())
     place = textwrap.shorten(" ".join(columns), 30, placeholder="").replace(" ", "-")
@@ -126,7 +120,7 @@ def to_latex(table: Table, told: Told = list) -> str:
         head, *rows = (" & ".join(line) + " \\\\\n" for line in TEX.lines(grid))
         title = escape_latex(grid.title)
         kind = "table*" if grid.groups else "table"
-        caption = escape_latex(" ".join([f"{grid.title}.", *_explained(grid)]))
+        caption = escape_latex(f"{grid.title}.")
         detail = escape_latex(" ".join(told(below.get(grid.kind, ()))))
         note = f"\\par\\smallskip\n{{\\footnotesize {detail}\\par}}\n" if detail else ""
         label = f"{place}-{table.metrics[0].replace('_', '-')}-{grid.kind}".lstrip("-")
@@ -139,15 +133,6 @@ def to_latex(table: Table, told: Told = list) -> str:
         )
     needs = "% Needs \\usepackage{booktabs}, and UTF-8, which is LaTeX's default since 2018.\n"
     return needs + "".join(f"% {note}\n" for note in told(notes)) + "".join(tables)
-
-
-def _explained(grid: Grid) -> list[str]:
-    """What the marks or brackets of a table mean, as one sentence, if there are any."""
-    if grid.kind == "differences":
-        return ["In square brackets is the interval of the difference, in parentheses its p."]
-    marks = {box.mark for row in grid.rows for box in row}
-    found = [text for mark, text in EXPLAINED.items() if mark in marks]
-    return [f"{'; '.join(found)}."] if found else []
 
 
 def _latex_groups(grid: Grid) -> str:

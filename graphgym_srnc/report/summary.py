@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
@@ -16,14 +15,13 @@ from graphgym_srnc.io.stats import DEVIATIONS, mean_std
 from graphgym_srnc.report import render
 from graphgym_srnc.report.frame import Experiment, distinct_warnings
 from graphgym_srnc.report.names import method_name
-from graphgym_srnc.report.sentences import BELOW_CHANCE, KNOWN_ONLY
+from graphgym_srnc.report.sentences import KNOWN_ONLY
 from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, figure, name
 
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
 
-NO_TEST_LABELS = "no test node has a label, so there are no test scores"
-NOT_TESTED = "no labels were kept for a test; `num_test=100` keeps 100 of them"
+NO_TEST_LABELS = "no test node has a label; with `num_test=100`, your own graph keeps 100 labels"
 
 Row = dict[str, Any]
 
@@ -55,22 +53,9 @@ def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -
     # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
     tests = [result.get("test", {}) for result in every]
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
-        is_own = every[0].get("config", {}).get("dataset", {}).get("format") == "file"
-        note = KNOWN_ONLY
-        if is_own:
-            note += " If every class has labels, set `open_set=False`."
-        row["notes"] = [note]
-        figures = [(result.get("verdict") or {}).get("figures", {}) for result in every]
-        if all("test_unknown_share" in own for own in figures):
-            share, _ = mean_std([own["test_unknown_share"] for own in figures])
-            called = "of the labelled test nodes are predicted as unknown."
-            row["notes"].append(f"{100 * share:.1f} % {called}")
-    ranked = [test["unknown_auroc"] for test in tests if "unknown_auroc" in test]
-    if mean_std(ranked)[0] < 0.5:
-        row["notes"].append(BELOW_CHANCE)
+        row["notes"] = [KNOWN_ONLY]
     if not any(tests):
-        held_out = any(result.get("held_out") for result in every)
-        row["notes"] = [NOT_TESTED if held_out else NO_TEST_LABELS]
+        row["notes"] = [NO_TEST_LABELS]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         values = [test[metric] for test in tests if metric in test]
         if values:
@@ -96,9 +81,15 @@ def line(result: records.Result) -> str:
         "target_val": "the best",
     }
     rule = rules.get(result["selection"], f"by {result['selection']}")
+    first = result["history"][0]["losses"]
+    validation = "no validation nodes"
+    if "micro_f1" in result["val"]:
+        validation = f"validation {100 * result['val']['micro_f1']:.1f} %"
+    elif "held_out_accuracy" in first:
+        validation = f"held-out labels {100 * first['held_out_accuracy']:.1f} % right"
     text = (
         f"seed {result['seed']}: kept episode {result['selected']} of"
-        f" {len(result['history']) - 1}, {rule} ({_validation(result)}): "
+        f" {len(result['history']) - 1}, {rule} ({validation}): "
     )
     scored = [metric for metric in shown.split() if metric in test]
     scored += own_scores([result])
@@ -110,22 +101,11 @@ def line(result: records.Result) -> str:
     text += f"{result['seconds']:.1f} s"
     classes = list(map(plain, result.get("hidden_classes", ())))
     if classes:
-        noun = "hidden classes" if len(classes) > 1 else "hidden class"
-        text += f"; {noun}: {', '.join(classes)}"
+        text += f"; hidden: {', '.join(classes)}"
     found = records.warnings_of(result)
     if found:
         text += f"; {counted(len(found), 'warning')}"
     return text
-
-
-def _validation(result: records.Result) -> str:
-    """The score on validation nodes, or on labels that were held out in turn."""
-    if "micro_f1" in result["val"]:
-        return f"validation {100 * result['val']['micro_f1']:.1f} %"
-    first = result["history"][0]["losses"]
-    if "held_out_accuracy" not in first:
-        return "no validation nodes"
-    return f"held-out labels {100 * first['held_out_accuracy']:.1f} % right"
 
 
 def notes(rows: Sequence[Row], warnings: bool = True, ddof: int = 0) -> list[str]:
@@ -154,19 +134,11 @@ def grid(rows: Sequence[Row]) -> Grid:
     if len({row["task"] for row in rows}) > 1:
         facts.insert(1, "task")
     lines = []
-    for row, short in zip(rows, _short_names([row["name"] for row in rows])):
-        about = {"experiment": short, "task": row["task"], "runs": row["runs"]}
+    for row in rows:
+        about = {"experiment": row["name"], "task": row["task"], "runs": row["runs"]}
         about["method"] = method_name(row["method"], row["backbone"])
         lines.append(boxes(*map(about.get, facts), *(_score(row, key) for key in shown)))
     return Grid("", [*facts, *shown.values()], lines)
-
-
-def _short_names(names: Sequence[str]) -> list[str]:
-    """Names of a grid, ``<base>-<alias>=<value>-...``, without the parts that all of them have."""
-    parts = [re.split(r"-(?=[\w.]+=)", name) for name in names]
-    shared = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
-    short = ("-".join(part for part in own if part not in shared) for own in parts)
-    return [own or name for own, name in zip(short, names)]
 
 
 def _score(row: Row, key: str) -> str:
@@ -208,8 +180,12 @@ def show_shift(summary: Mapping[str, Any]) -> None:
         sizes.append(boxes(key.replace("_", " "), *texts))
     labels = DataFrame(summary["labels"]).T
     shares = (100 * labels / labels.sum().clip(lower=1)).map("{:.1f}".format)
-    columns = labels["source"], shares["source"], labels["target"], shares["target"]
-    classes = [boxes(*row) for row in zip(labels.index, *columns)]
+    classes = [
+        boxes(*row)
+        for row in zip(
+            labels.index, labels["source"], shares["source"], labels["target"], shares["target"]
+        )
+    ]
     grids = [
         Grid("", [], [boxes(*fact) for fact in facts.items()]),
         Grid("graphs", ["", *graphs], sizes),

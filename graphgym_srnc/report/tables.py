@@ -134,9 +134,8 @@ def grids(table: Table, is_joined: bool = False) -> list[Grid]:
     """
     several = not is_joined and len(table.columns) > 1
     parts = [(metric,) for metric in table.metrics] if several else [table.metrics]
-    is_marked = bool(rank_marks(table, table.metrics[0]))  # then the legend has the tests
-    more = [choices(table)] if is_marked else [rank_tests(table), choices(table)]
-    every = [*itertools.chain(*(grids_of(table, *part) for part in parts)), *more]
+    means = itertools.chain(*(grids_of(table, *part) for part in parts))
+    every = [*means, rank_tests(table), choices(table)]
     return [grid for grid in every if grid.rows]
 
 
@@ -144,8 +143,7 @@ def grids_of(table: Table, *metrics: str) -> list[Grid]:
     """Means and, on demand, intervals and differences, with a group of columns for each metric."""
     above = heading(table, *metrics)
     out = [_joined(table, metrics, above, [means(table, of) for of in metrics])]
-    of_these = table.cells["metric"].isin(metrics)
-    if table.cells.loc[of_these, "low"].notna().any():
+    if table.cells.loc[table.cells["metric"].isin(metrics), "low"].notna().any():
         above = f"{title(table, *metrics)}, Student's {percent(table)} interval of the mean"
         out.append(_joined(table, metrics, above, [intervals(table, of) for of in metrics]))
     if table.against is not None:
@@ -301,8 +299,21 @@ def rank_tests(table: Table) -> Grid:
             best, *others = sorted(found.ranks, key=found.ranks.__getitem__)
             limit = found.ranks[best] + found.difference
             near = ", ".join(row for row in others if found.ranks[row] < limit)
-            facts = f"{found.friedman:.2g}", f"{found.difference:.2f}", best, near or "none"
-            rows.append(boxes(column, name(metric), found.blocks, *facts))
+            rows.append(
+                boxes(
+                    column,
+                    name(metric),
+                    found.blocks,
+                    f"{found.friedman:.2g}",
+                    f"{found.difference:.2f}",
+                    best,
+                    near or "none",
+                )
+            )
     heads = ["column", "score", "splits", "Friedman's p", "critical difference", "best rank"]
-    title = "Tests of ranks, which have less power than the pairwise tests of the marks"
-    return Grid(title, [*heads, "no significant difference (Nemenyi)"], rows, "ranks")
+    return Grid(
+        "Tests of ranks, which have less power than the pairwise tests of the marks",
+        [*heads, "no significant difference (Nemenyi)"],
+        rows,
+        "ranks",
+    )

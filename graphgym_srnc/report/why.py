@@ -47,8 +47,6 @@ def lines(
         table.append([f"  {named(effect.part)}", fate(effect), kind])
     if len(table) > 1:
         told += aligned(table).splitlines()
-    if len(found.links) < len(found.neighbours):
-        told.append(f"Only {len(found.links)} of the links were left out one by one.")
     words = [effect for effect in found.words if effect.probability < before]
     if words:
         shown = [f"{_word(names, effect)} {percent(effect.probability)}" for effect in words]
@@ -74,25 +72,16 @@ def _on_mixture(classes: Sequence[str], found: Explanation) -> list[str]:
     """The classifiers of a mixture with their shares, and what followed; empty without one."""
     if not found.votes:
         return []
-    weights = [weight for weight, _, _ in found.votes.values()]
+    total = sum(weight for weight, _, _ in found.votes.values())
     votes = [["  classifier", "share in the mixture", "most probable class"]]
-    for share, (kind, (_, k, p)) in zip(rounded_shares(weights), found.votes.items()):
-        votes.append([f"  {name_of(kind)}", f"{share} %", f"{classes[k]} {100 * p:.1f} %"])
+    for kind, (weight, k, p) in found.votes.items():
+        share = f"{100 * weight / total:.1f} %"
+        votes.append([f"  {name_of(kind)}", share, f"{classes[k]} {100 * p:.1f} %"])
     own = classes[found.label]
     steps = [["  how the probability came about", f"P({own})"]]
     for name, p in found.steps.items():
         steps.append([f"  {name}", f"{100 * p:.1f} %"])
     return [*aligned(votes).splitlines(), *aligned(steps).splitlines()]
-
-
-def rounded_shares(weights: Sequence[float]) -> list[int]:
-    """Shares in whole per cent whose sum is 100, by the largest remainders."""
-    exact = [100 * weight / sum(weights) for weight in weights]
-    shares = [int(share) for share in exact]
-    order = sorted(range(len(exact)), key=lambda k: shares[k] - exact[k])
-    for k in order[: 100 - sum(shares)]:
-        shares[k] += 1
-    return shares
 
 
 def _word(names: Names, effect: Effect) -> str:

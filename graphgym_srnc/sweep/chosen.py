@@ -54,8 +54,9 @@ def check_place(study: Study) -> None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         same = False
     if not same:
-        message = f"{study.folder} contains the {RECORD} of another study"
-        raise InputError.plain("out_dir", message, code="other_study")
+        raise InputError.plain(
+            "out_dir", f"{study.folder} contains the {RECORD} of another study", code="other_study"
+        )
 
 
 def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
@@ -74,7 +75,13 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
         trials = study.results[arm.name]
         scored = [trial for trial in trials if trial.value is not None]
         best = max(scored, key=lambda trial: trial.value or 0.0, default=None)
-        methods[arm.name] = _record(arm, trials, best)
+        methods[arm.name] = {
+            "chosen": best and best.setting,
+            "validation": best and best.value,
+            "default": trials[0].value,
+            "space": arm.space,
+            "trials": [trial.record() for trial in trials],
+        }
         rows.append(_row(arm, trials, best))
         sentences += _sentences(arm, trials, best)
         name = f"{CONFIGS}/{arm.name}.yaml"
@@ -104,17 +111,6 @@ def write(study: Study) -> tuple[list[list[str]], list[str], Path | None]:
     return rows, sentences, grid if names else None
 
 
-def _record(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> dict[str, Any]:
-    """What the record of a study holds of a method."""
-    return {
-        "chosen": best and best.setting,
-        "validation": best and best.value,
-        "default": trials[0].value,
-        "space": arm.space,
-        "trials": [trial.record() for trial in trials],
-    }
-
-
 def _row(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> list[str]:
     """The cells of a method: numbers of trials, seconds, and two scores."""
     states = [trial.state for trial in trials]
@@ -130,12 +126,8 @@ def _sentences(arm: Arm, trials: Sequence[Trial], best: Trial | None) -> list[st
     if best is None:
         out = [f"{arm.name}: every trial failed"]
     else:
-        # Without a correction its power has no effect.
-        idle = {f"{key}_power" for key, value in best.setting.items() if value == "none"}
         changed = [
-            f"{key} {value}"
-            for key, value in best.setting.items()
-            if key not in idle and value != arm.defaults[key]
+            f"{key} {value}" for key, value in best.setting.items() if value != arm.defaults[key]
         ]
         words = ", ".join(changed) or "the unchanged config"
         out = [f"{arm.name}: {words} (trial {best.number}){_evidence(trials, best)}"]

@@ -90,8 +90,7 @@ class _Worker:
         self.pipe, its_pipe = context.Pipe()
         handle, self.path = tempfile.mkstemp(prefix="graphgym-srnc-")
         self.output = open(handle, encoding="utf-8", errors="replace")
-        args = its_pipe, self.path, os.getcwd()
-        self.process = context.Process(target=_serve, args=args)
+        self.process = context.Process(target=_serve, args=(its_pipe, self.path, os.getcwd()))
         with environment.outside():
             self.process.start()
         its_pipe.close()

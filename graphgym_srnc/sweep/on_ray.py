@@ -85,9 +85,11 @@ def _answer(answer: Any) -> tuple[str, Outcome, bytes]:
     except ray.exceptions.RayTaskError as error:
         # What a run raises comes as text. This node cannot even begin one.
         lines = str(error).strip().splitlines()
-        message = f"a node of the cluster cannot start a run ({lines[0]} {lines[-1]})"
-        hint = f"Install graphgym-srnc {__version__}, as here, on every node"
-        raise InputError.plain("executor", message, hint) from error
+        raise InputError.plain(
+            "executor",
+            f"a node of the cluster cannot start a run ({lines[0]} {lines[-1]})",
+            f"Install graphgym-srnc {__version__}, as here, on every node",
+        ) from error
 
 
 def _stored(job: Job, node: str, outcome: Outcome, archive: bytes) -> Outcome:
@@ -123,9 +125,11 @@ def _connected(address: str) -> Iterator[None]:
         with environment.outside():
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError, ImportError) as error:
-        message = f"no Ray cluster answers at {address} ({error})"
-        hint = "Start Ray on this machine, or give the address of a cluster it belongs to"
-        raise InputError.plain("address", message, hint) from error
+        raise InputError.plain(
+            "address",
+            f"no Ray cluster answers at {address} ({error})",
+            "Start Ray on this machine, or give the address of a cluster it belongs to",
+        ) from error
     try:
         yield
     finally:
@@ -136,12 +140,16 @@ def _check_resources(cpus: float, gpus: float) -> None:
     """Refuse a run for which no node is large enough, since Ray would wait for one for ever."""
     words = f"{cpus:g} CPUs and {gpus:g} GPUs"
     if cpus <= 0 or gpus < 0 or any(amount > 1 and amount % 1 for amount in (cpus, gpus)):
-        allowed = "CPUs above 0 and GPUs from 0, whole numbers or below 1"
-        raise InputError("resources of a run", words, allowed)
+        raise InputError(
+            "resources of a run", words, "CPUs above 0 and GPUs from 0, whole numbers or below 1"
+        )
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
-        hint = "Ask for less; `ray status` shows what the cluster has"
-        raise InputError.plain("resources of a run", f"no node has {words}", hint)
+        raise InputError.plain(
+            "resources of a run",
+            f"no node has {words}",
+            "Ask for less; `ray status` shows what the cluster has",
+        )
 
 
 def _work(version: str, execute: Execute, job: Job, limits: Limits) -> tuple[str, Outcome, bytes]:
@@ -189,8 +197,11 @@ def _extract(archive: bytes, folder: str) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         for member in files.getmembers():
             place = Path(member.name)
-            plain = member.isfile() or member.isdir()
-            if not plain or place.is_absolute() or ".." in place.parts:
+            if (
+                not (member.isfile() or member.isdir())
+                or place.is_absolute()
+                or ".." in place.parts
+            ):
                 raise tarfile.TarError(f"{member.name!r} is no plain file of the run")
         # Python below 3.11.4 has no filters, and ignores this.
         files.extraction_filter = getattr(tarfile, "data_filter", None)

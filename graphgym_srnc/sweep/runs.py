@@ -76,15 +76,17 @@ def cells(
         if len(problems.errors) > before:
             continue
         name = space.name(base_name, setting)
-        seeds = store.seeds(cfg.seed, repeat)
-        found = cell(cfg, out_dir, name, seeds, resume, overwrite)
+        found = cell(cfg, out_dir, name, store.seeds(cfg.seed, repeat), resume, overwrite)
 
         text = ", ".join(f"{point.key} {point.value}" for point in setting)
         for kind, mark in (("names", name.casefold()), ("configs", found.experiment.digest)):
             other = seen.setdefault((kind, mark), text)
             if other is not text:
-                message = f"the settings {other!r} and {text!r} have the same {kind[:-1]}"
-                raise InputError.plain("grid", message, "Remove one of them")
+                raise InputError.plain(
+                    "grid",
+                    f"the settings {other!r} and {text!r} have the same {kind[:-1]}",
+                    "Remove one of them",
+                )
         planned.append(found)
     # A key is wrong in many settings of a grid, and is reported once.
     problems.errors = list({error.key: error for error in reversed(problems.errors)}.values())[::-1]

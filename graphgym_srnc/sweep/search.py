@@ -15,7 +15,6 @@ from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.gym.config import CfgNode
 from graphgym_srnc.gym.keys import KEYS
 from graphgym_srnc.gym.prepare import data_key, prepare
-from graphgym_srnc.gym.spec import ignored
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.train import selection
 
@@ -126,11 +125,12 @@ def space(cfg: CfgNode, open_set: bool, fixed: Collection[str] = ()) -> dict[str
     method = methods.find(cfg.train.mode)
     values = flatten(cfg)
     own = {option.key: f"{cfg.train.mode}.{option.key}" for option in options(method)}
-    unread = ignored(cfg) - set(own)
     found: dict[str, tuple[Any, ...]] = {}
     wanted = {**SHARED, **method.search, **(method.search_open if open_set else {})}
     for option, choices in wanted.items():
-        key = own.get(option) or KEYS[option]
-        if choices and option not in unread and key not in fixed:
+        key = own.get(option) or KEYS.get(option)
+        if key is None:
+            raise InputError.plain(cfg.train.mode, f"its search names {option}, which is no option")
+        if choices and key not in fixed:
             found[key] = tuple(dict.fromkeys((values[key], *choices)))
     return found

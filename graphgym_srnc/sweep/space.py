@@ -50,8 +50,7 @@ def read(path: Path) -> list[Space]:
     try:
         text = content(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{path} is not a readable text file ({error})"
-        raise InputError.plain("grid", message) from error
+        raise InputError.plain("grid", f"{path} is not a readable text file ({error})") from error
 
     spaces: list[Space] = [[]]
     for number, line in enumerate(text.splitlines(), 1):
@@ -61,17 +60,14 @@ def read(path: Path) -> list[Space]:
             spaces.append([])
         # GraphGym takes a line with a lone # anywhere for a comment.
         elif not words[0].startswith("#") and "#" not in words:
-            axis = _axis(line, where)
-            for kind in ("key", "alias"):
-                name = getattr(axis, kind)
-                if any(name == getattr(other, kind) for other in spaces[-1]):
-                    message = f"{where}: the {kind} {name} occurs twice in a search space"
-                    raise InputError.plain("grid", message, "Remove or rename one of them")
-            spaces[-1].append(axis)
+            spaces[-1].append(_axis(line, where))
     spaces = [space for space in spaces if space]
     if not spaces:
-        hint = "Write at least one line: key alias [value,value]"
-        raise InputError.plain("grid", f"{path} contains no setting", hint)
+        raise InputError.plain(
+            "grid",
+            f"{path} contains no setting",
+            "Write at least one line: key alias [value,value]",
+        )
     return spaces
 
 
@@ -81,9 +77,12 @@ def _axis(line: str, where: str) -> Axis:
     with contextlib.suppress(ValueError):
         values = plain_yaml(found[3]) if found else None
     if not found or not values or any(isinstance(value, dict) for value in values):
-        hint = "Write key alias [value,value]; an alias consists of letters, digits and _"
         message = f"{where}: {line.strip()!r} is not valid"
-        raise InputError.plain("grid", message, hint)
+        raise InputError.plain(
+            "grid",
+            message,
+            "Write key alias [value,value]; an alias consists of letters, digits and _",
+        )
     if found[1] == "seed":
         message = f"{where}: the key seed cannot be varied"
         raise InputError.plain("grid", message, code="grid_seed")

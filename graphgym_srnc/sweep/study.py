@@ -108,8 +108,9 @@ class Study:
                     lines = [json.dumps(log) + "\n" for log in journal.logs]
                     write_text(self.folder / JOURNAL, "".join(lines))
         except Timeout as error:
-            message = f"another process is running the study {self.folder}"
-            raise InputError.plain("out_dir", message, code="foreign") from error
+            raise InputError.plain(
+                "out_dir", f"another process is running the study {self.folder}", code="foreign"
+            ) from error
 
     def _ask(self, arm: Arm, most: int) -> Iterator[Trial]:
         """Propose settings until a method has ``most`` different trials.
@@ -154,7 +155,6 @@ class Study:
     def _tell(self, trial: Trial) -> None:
         """Tell Optuna how a trial ended."""
         study = self._books[trial.arm.name]
-        trial.asked.set_user_attr("runs", trial.runs)
         if trial.why:
             trial.state = "failed"
             study.tell(trial.asked, state=TrialState.FAIL)

@@ -8,7 +8,7 @@ reliability curve, on which no sentence depends.
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import torch
 from torch import Tensor
@@ -23,58 +23,130 @@ from graphgym_srnc.train.trainer import predict_sets
 
 CHUNK = 2**20  # number of edges that are read at a time
 MIN_EDGES = 30  # edges between labelled nodes that are needed to estimate the homophily
-LOCALITY = {  # maxima, below 1 for random labels
-    "label": (1.3, "labelled nodes of the same class"),
-    "class": (2.0, "labelled nodes of {name}"),
-}
-MAX_UNKNOWN = 0.9
-MAX_RATIO = 3.0
-"""Maximum share of target nodes predicted as unknown, and the maximum ratio to or of the share of
-unknown validation nodes."""
+NONE = 1e-12  # a share of at most this is 0
 
 
-RANGES = {
-    "homophily": ("homophily", 0.5, math.inf),
-    "balance": ("balance", 0.0, 0.2),
-    "known_as_unknown": ("known as unknown", 0.0, 0.15),
-    "agreement": ("agreement", 0.6, math.inf),
-    "collapse": ("collapse", 0.25, math.inf),
-    "overconfidence": ("calibration", -math.inf, 0.15),
-}
-"""Of each figure the topic of its warning, and its smallest and largest value."""
+class Check(NamedTuple):
+    """The range of a figure, and the warning about a value outside it, by topic."""
 
-TEXTS = {
-    "homophily": (
-        "Only {value} of the {labelled_edges:.0f} edges between labelled nodes join nodes of the"
-        " same class (expected: at least {bound}). Methods that smooth over neighbours often lose"
-        " on such graphs. Compare with the backbones sign and mlp, and with the method srnc_plus."
+    figure: str
+    low: float
+    high: float
+    topic: str
+    text: str
+
+
+NEAR = (
+    ", at least {value:.1f} times as many allowing for chance (limit: {bound:g}). The labels seem"
+    " to come from one part of the graph, or nodes of a class without labels are predicted as"
+    " theirs; then set `open_set=True`. Validation scores and the estimated share of unknown nodes"
+    " may be wrong. Label nodes in other parts too."
+)
+CAUSE = (
+    " The unknown-class threshold or the ranking of nodes by P(unknown) is probably wrong{ranked};"
+    " check the nodes near the threshold."
+)
+CHECKS = (
+    Check(
+        "homophily",
+        0.5,
+        math.inf,
+        "homophily",
+        "Only {percent} of the {labelled_edges:.0f} edges between labelled nodes join nodes of the"
+        " same class (expected: at least {bound_percent}). Methods that smooth over neighbours"
+        " often lose on such graphs. Compare with the backbones sign and mlp, and with the method"
+        " srnc_plus.",
     ),
-    "balance": (
-        "The predicted shares of the known classes differ by {value} between validation and target"
-        " nodes (half the sum of all differences, expected: at most {bound}). Scores of validation"
-        " nodes may not hold on the target. Label nodes in all parts of the target if you can."
+    Check(
+        "balance",
+        0.0,
+        0.2,
+        "balance",
+        "The predicted shares of the known classes differ by {percent} between validation and"
+        " target nodes (half the sum of all differences, expected: at most {bound_percent}). Scores"
+        " of validation nodes may not hold on the target. Label nodes in all parts of the target if"
+        " you can.",
     ),
-    "known_as_unknown": (
-        "{value} of the validation nodes are predicted as unknown, although all are of known"
-        " classes (expected: at most {bound}). The model predicts too many nodes as unknown. If"
-        " every class of your own graph has labels, set `open_set=False`."
+    Check(
+        "known_as_unknown",
+        0.0,
+        0.15,
+        "known as unknown",
+        "{percent} of the validation nodes are predicted as unknown, although all are of known"
+        " classes (expected: at most {bound_percent}). The model predicts too many nodes as"
+        " unknown. If every class of your own graph has labels, set `open_set=False`.",
     ),
-    "agreement": (
-        "The final model and the model of episode 0 predict the same class on only {value} of the"
-        " target nodes predicted as known (expected: at least {bound}). Check some nodes on which"
-        " they differ before you trust either model."
+    Check(
+        "agreement",
+        0.6,
+        math.inf,
+        "agreement",
+        "The final model and the model of episode 0 predict the same class on only {percent} of the"
+        " target nodes predicted as known (expected: at least {bound_percent}). Check some nodes on"
+        " which they differ before you trust either model.",
     ),
-    "collapse": (
-        "{predicted_share_percent} of the target nodes are predicted as class {name}, which"
-        " has {label_share_percent} of the labels. The model has probably collapsed.{compare}"
+    Check(
+        "collapse",
+        0.25,
+        math.inf,
+        "collapse",
+        "{predicted_share_percent} of the target nodes are predicted as class {collapse_class_name}"
+        ", which has {label_share_percent} of the labels. The model has probably"
+        " collapsed.{compare}",
     ),
-    "overconfidence": (
+    Check(
+        "overconfidence",
+        -math.inf,
+        0.15,
+        "calibration",
         "The mean probability of the predicted class is {points:.0f} points above the accuracy on"
-        " validation nodes (expected: at most {most:.0f}). The model is overconfident. Rank nodes"
-        " by their probability, but do not read it as the chance to be right."
+        " validation nodes (expected: at most {bound_points:.0f}). The model is overconfident. Rank"
+        " nodes by their probability, but do not read it as the chance to be right.",
     ),
-}
-"""The warning if a figure is outside its range."""
+    # Locality is below 1 for random labels.
+    Check(
+        "label_locality",
+        -math.inf,
+        1.3,
+        "locality",
+        "{label_edges:.0f} edges join labelled nodes of the same class, and"
+        " {label_edges_expected:.1f} would if labels were random" + NEAR,
+    ),
+    Check(
+        "class_locality",
+        -math.inf,
+        2.0,
+        "locality",
+        "{class_edges:.0f} edges join labelled nodes of {largest_class_name}, and"
+        " {class_edges_expected:.1f} would if labels were random" + NEAR,
+    ),
+    Check(
+        "unknown_share",
+        NONE,
+        math.inf,
+        "unknown share",
+        "No target node is predicted as unknown. That is right if every class has labels."
+        " Otherwise the unknown-class threshold is wrong; check the nodes near it.",
+    ),
+    Check(
+        "unknown_share",
+        -math.inf,
+        0.9,
+        "unknown share",
+        "{percent} of the target nodes are predicted as unknown (expected: at most"
+        " {bound_percent})." + CAUSE,
+    ),
+    Check(
+        "unknown_ratio",  # of the share of test nodes predicted as unknown to that in validation
+        1 / 3,
+        3.0,
+        "unknown share",
+        "{tested_share_percent} of the test nodes are predicted as unknown, but"
+        " {val_unknown_share_percent} of the validation nodes are unknown (expected: within a"
+        " factor of 3)." + CAUSE,
+    ),
+)
+"""Later warnings replace earlier ones of the same topic."""
 
 
 class Verdict(dict[str, Any]):
@@ -191,8 +263,7 @@ def unknown_shares(
     figures = {"unknown_share": share(on_target)}
     if len(task.val) or len(task.test):
         # Labelled nodes, as those of validation; unlabelled ones may have more unknown classes.
-        tested = share(on_test if len(task.test) else on_target)
-        figures["test_unknown_share"] = tested
+        figures["test_unknown_share"] = share(on_test if len(task.test) else on_target)
     if len(task.val):
         labelled = share(task.validation.y[task.val])
         figures["val_unknown_share"] = labelled
@@ -202,89 +273,41 @@ def unknown_shares(
 
 
 def sentences(
-    figures: dict[str, float], names: Sequence[str] = (), is_erm: bool = False
+    figures: Mapping[str, float], names: Sequence[str] = (), is_erm: bool = False
 ) -> dict[str, str]:
     """A warning for each figure outside its range, by topic; ``names`` are those of classes."""
-    compare = "" if is_erm else " Compare with the method erm."
+    values = dict(figures)
+    expected = figures.get("val_unknown_share")
+    if expected:
+        values["tested_share"] = figures.get("test_unknown_share", figures["unknown_share"])
+        values["unknown_ratio"] = values["tested_share"] / expected
+    words = {f"{key}_percent": _percent(value) for key, value in values.items() if "share" in key}
+    for key in ("collapse_class", "largest_class"):
+        k = int(values.get(key, 0))
+        words[f"{key}_name"] = names[k] if k < len(names) else str(k)
+    words["compare"] = "" if is_erm else " Compare with the method erm."
+    words["ranked"] = ""
+    if "val_unknown_auroc" in values:
+        auroc = _percent(values["val_unknown_auroc"])
+        words["ranked"] = f" (AUROC on validation nodes: {auroc}; below 50 % no threshold is right)"
     warnings = {}
-    shares = {f"{key}_percent": _percent(figures[key]) for key in figures if "_share" in key}
-    named = dict(enumerate(names))
-    for name, (topic, low, high) in RANGES.items():
-        value = figures.get(name)
-        if value is not None and not low <= value <= high:
-            bound = low if value < low else high
-            k = int(figures.get("collapse_class", 0))
-            shown = {"value": _percent(value), "bound": _percent(bound), "name": named.get(k, k)}
-            warnings[topic] = TEXTS[name].format(
-                points=100 * value, most=100 * bound, compare=compare, **shown, **shares, **figures
+    for check in CHECKS:
+        value = values.get(check.figure)
+        if value is not None and not check.low <= value <= check.high:
+            bound = check.low if value < check.low else check.high
+            warnings[check.topic] = check.text.format(
+                **values,
+                **words,
+                value=value,
+                percent=_percent(value),
+                points=100 * value,
+                bound=bound,
+                bound_percent=_percent(bound),
+                bound_points=100 * bound,
             )
     if "collapse" in warnings:  # which explains the other one
         warnings.pop("calibration", None)
-    for kind in LOCALITY:
-        if text := locality_sentence(figures, kind, names):
-            warnings["locality"] = text
-    if text := unknown_sentence(figures):
-        warnings["unknown share"] = text
     return warnings
-
-
-def locality_sentence(figures: dict[str, float], kind: str, names: Sequence[str] = ()) -> str:
-    """A warning if labelled nodes of a class are neighbours too often, else empty."""
-    bound, where = LOCALITY[kind]
-    value = figures.get(f"{kind}_locality", 0)
-    if value <= bound:
-        return ""
-    edges = figures[f"{kind}_edges"]
-    expected = figures[f"{kind}_edges_expected"]
-    name = dict(enumerate(names)).get(int(figures.get("largest_class", -1)), "one class")
-    closed = "" if "unknown_share" in figures else "; then set `open_set=True`"
-    return (
-        f"{edges:.0f} edges join {where.format(name=name)}: {edges / max(expected, 1):.1f} times as"
-        f" many as random labels would, and at least {value:.1f} times allowing for chance (limit:"
-        f" {bound:g}). The labels seem to come from one part of the graph, or nodes of a"
-        f" class without labels are predicted as {name if kind == 'class' else 'these classes'}"
-        f"{closed}. Validation scores and the estimated share of unknown nodes may be wrong. Label"
-        " nodes in other parts too."
-    )
-
-
-def unknown_sentence(figures: dict[str, float]) -> str:
-    """A warning if too few or too many nodes are predicted as unknown, else empty."""
-    share = figures.get("unknown_share")
-    expected = figures.get("val_unknown_share", 0.0)
-    if share is None:
-        return ""
-    if share == 0 and not expected:
-        return (
-            "No target node is predicted as unknown. That is right if every class has labels."
-            " Otherwise the unknown-class threshold is wrong; check the nodes near it."
-        )
-    where = "target"
-    tested = figures.get("test_unknown_share", share)
-    if share == 0 or share > MAX_UNKNOWN:
-        bounds = f" (expected: above 0 and at most {_percent(MAX_UNKNOWN)})"
-    elif expected and not 1 / MAX_RATIO <= tested / expected <= MAX_RATIO:
-        share = tested
-        where = "test"
-        bounds = (
-            f", but {100 * expected:.1f} % of the validation nodes are unknown"
-            f" (expected: within a factor of {MAX_RATIO:g})"
-        )
-    else:
-        return ""
-    cause = (
-        "The unknown-class threshold or the ranking of nodes by P(unknown) is probably wrong; check"
-        " the nodes near the threshold."
-    )
-    ranked = figures.get("val_unknown_auroc", math.nan)
-    if ranked < 0.5:
-        cause = (
-            f"The ranking of nodes by P(unknown) is wrong (AUROC {_percent(ranked)} on validation"
-            " nodes, below chance), so no threshold is right."
-        )
-    elif ranked >= 0.5:
-        cause = "The unknown-class threshold is probably wrong; check the nodes near it."
-    return f"{100 * share:.1f} % of the {where} nodes are predicted as unknown{bounds}. {cause}"
 
 
 def _percent(share: float) -> str:

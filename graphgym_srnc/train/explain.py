@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from operator import attrgetter
 from typing import NamedTuple
 
 import torch
@@ -104,29 +105,23 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
     every = torch.ones_like(own)
     ends = torch.where(source == node, target, source)
     neighbours = ends[own].unique()
-    links = []
-    for other in neighbours[:MOST_LINKS].tolist():
-        links.append(effect(other, x, ~(own & (ends == other))))
-    words = []
-    for feature in _largest(x[node]):
-        words.append(effect(feature, _without(x, node, feature), every))
+    links = [
+        effect(other, x, ~(own & (ends == other))) for other in neighbours[:MOST_LINKS].tolist()
+    ]
+    largest = x[node].abs().argsort(descending=True, stable=True)
+    largest = largest[: min(MOST_WORDS, int(x[node].count_nonzero()))]
+    words = [effect(feature, _without(x, node, feature), every) for feature in largest.tolist()]
     return Explanation(
         label,
         prediction.posterior[node],
         effect(-1, _without(x, node, slice(None)), every),
         effect(-1, x, ~own),
-        sorted(links, key=_probability),
-        sorted(words, key=_probability),
+        sorted(links, key=attrgetter("probability")),
+        sorted(words, key=attrgetter("probability")),
         {other: int(prediction.label[other]) for other in neighbours.tolist()},
         votes,
         steps,
     )
-
-
-def _largest(values: Tensor) -> list[int]:
-    """Positions of the non-zero features ``[F]`` of a node, the largest first."""
-    order = values.abs().argsort(descending=True, stable=True)
-    return order[: min(MOST_WORDS, int((values != 0).sum()))].tolist()
 
 
 def _without(x: Tensor, node: int, features: int | slice) -> Tensor:
@@ -134,7 +129,3 @@ def _without(x: Tensor, node: int, features: int | slice) -> Tensor:
     changed = x.clone()
     changed[node, features] = 0
     return changed
-
-
-def _probability(effect: Effect) -> float:
-    return effect.probability

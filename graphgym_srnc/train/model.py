@@ -84,8 +84,7 @@ class TrainedModel:
     ) -> TrainedModel:
         """The model of a trained method, without the modules used only by the losses."""
         encoder = replace(method.encoder, base=None)
-        state = method.state_dict()
-        predictor = _rebuilt(type(method), encoder, options, method.task.sizes, state)
+        predictor = _rebuilt(type(method), encoder, options, method.task.sizes, method.state_dict())
         predictor.out_of_fold = method.out_of_fold
         return cls(predictor, options, classes, facts)
 
@@ -106,8 +105,7 @@ class TrainedModel:
             return own_file(self.config["cross_graph"]["target"], dataset["dir"], "target")
         if dataset.get("format") != "file":
             return None
-        file = self.config["file"]
-        return files.locate(file["path"] or dataset["name"], dataset["dir"], "graph")
+        return files.locate(self.config["file"]["path"] or dataset["name"], dataset["dir"], "graph")
 
     def read(self, path: str) -> tuple[Data, Path]:
         """Another graph without its labels, and where it lies.
@@ -145,8 +143,11 @@ class TrainedModel:
         with contextlib.suppress(InputError):
             like = self.folder()
         if graph.num_features != expected:
-            message = f"the graph has {graph.num_features} features, and training had {expected}"
-            raise other_features("graph: x", message, like)
+            raise other_features(
+                "graph: x",
+                f"the graph has {graph.num_features} features, and training had {expected}",
+                like,
+            )
         check_features(self.facts.get("feature_names"), given, like=like)
         return self.method.as_trained(graph.to(self.method.threshold.device), role)
 
@@ -197,8 +198,9 @@ class TrainedModel:
             state = {**self.method.state_dict(), **(_named(held_out) if held_out else {})}
             tensors.write(Path(path), about, state)
         except OSError as error:
-            message = f"{path} cannot be written ({error.strerror})"
-            raise InputError.plain("path", message) from error
+            raise InputError.plain(
+                "path", f"{path} cannot be written ({error.strerror})"
+            ) from error
 
 
 def load(
@@ -223,8 +225,12 @@ def load(
     if path.is_dir():
         path, result = records.finished_run(path)
         if not (path / FILE).is_file():
-            message = f"{path} contains no saved model {FILE}"
-            raise InputError.plain("path", message, "Train with `save_model=True`", "no_model")
+            raise InputError.plain(
+                "path",
+                f"{path} contains no saved model {FILE}",
+                "Train with `save_model=True`",
+                "no_model",
+            )
         path /= FILE
     with refused(path):
         about, state = tensors.read(path)
@@ -278,8 +284,9 @@ def refused(path: str | os.PathLike[str]) -> Iterator[None]:
             reason = str(error.strerror)
         elif isinstance(error, (TypeError, ValueError)):
             reason = textwrap.shorten(str(error), 200)
-        message = f"{path} cannot be read as a trained model ({reason})"
-        raise InputError.plain("path", message) from error
+        raise InputError.plain(
+            "path", f"{path} cannot be read as a trained model ({reason})"
+        ) from error
 
 
 def original_labels(task: ShiftTask) -> list[int]:
@@ -293,8 +300,7 @@ def original_labels(task: ShiftTask) -> list[int]:
 def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:
     """The record of a training without a run, after a check of what is shown from a file."""
     words = facts.get("feature_names")
-    recipes = facts.get("recipes", [])
-    for name in (*classes, *(words or ()), *recipes):
+    for name in (*classes, *(words or ()), *facts.get("recipes", [])):
         if type(name) not in (int, str):
             raise ValueError(f"the name {name!r:.50} is not text")
         str(name).encode()  # a lone surrogate is no text
@@ -306,8 +312,7 @@ def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> R
 
 def _named(found: OutOfFold) -> dict[str, Tensor]:
     """The tensors of the predictions of held-out labels, by name in a file."""
-    alone = {f"alone.{name}": right for name, right in found.alone.items()}
-    fields = found._asdict() | alone
+    fields = found._asdict() | {f"alone.{name}": right for name, right in found.alone.items()}
     return {HELD_OUT + name: value for name, value in fields.items() if name != "alone"}
 
 

@@ -33,8 +33,11 @@ def check(selection: str, task: ShiftTask) -> None:
     """Refuse a criterion for which the task lacks nodes, and name another one."""
     nodes, needs, instead = NEEDS.get(selection, ("", "", ""))
     if nodes and not len(getattr(task, nodes)):
-        message = f"the rule {selection} needs {needs}, and the task has none"
-        raise InputError.plain("selection", message, f"Use {instead} or last")
+        raise InputError.plain(
+            "selection",
+            f"the rule {selection} needs {needs}, and the task has none",
+            f"Use {instead} or last",
+        )
 
 
 NO_UNKNOWN_HELD_OUT = (
@@ -51,8 +54,7 @@ def resolved(selection: str, task: ShiftTask) -> str:
     on_source = task.validation is task.source is not task.target and len(task.source_val)
     if selection != "target_val" or not on_source:
         return selection
-    unknown = (task.source.y[task.val] == task.num_known).any()
-    return "last" if task.open_set and not unknown else "source_val"
+    return "last" if task.open_set and not task.validates_unknown else "source_val"
 
 
 def score_by_modularity(

@@ -18,10 +18,9 @@ from graphgym_srnc.core.task import HIDDEN, VISIBLE, ShiftTask
 def applies(task: ShiftTask) -> bool:
     """Whether the unknown class can be found on the source of a task."""
     source = task.source
-    unknown_held_out = bool((task.validation.y[task.val] == task.num_known).any())
     more_nodes = len(task.train) + len(task.val) < source.num_nodes
     own_nodes = task.target is not source and task.validation is source
-    return task.open_set and own_nodes and unknown_held_out and more_nodes
+    return task.validates_unknown and own_nodes and more_nodes
 
 
 def source_alone(task: ShiftTask) -> ShiftTask:
@@ -50,8 +49,7 @@ def with_found_class(task: ShiftTask, predicted: Tensor) -> ShiftTask:
 
     Predicted classes of the source ``[V]`` become training labels, except on held-out nodes.
     """
-    held_out = torch.cat([task.val, task.source_val])
-    y = predicted.index_fill(0, held_out, HIDDEN)
+    y = predicted.index_fill(0, torch.cat([task.val, task.source_val]), HIDDEN)
     y[task.train] = task.source.y[task.train]
     seen = {key: task.source[key] for key in VISIBLE if key in task.source}
     source = Data(**seen, y=y)

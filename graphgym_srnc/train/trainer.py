@@ -201,13 +201,17 @@ def fit(
 def check_method(method: Method, task: ShiftTask) -> None:
     """Refuse options of a method for which the task or the number of processes is unsuitable."""
     allowed = "1 or more, since several processes train together and share batches"
-    right = method.batch_size > 0 or parallel.count() == 1
-    method.require("batch_size", method.batch_size, right, allowed)
+    method.require(
+        "batch_size", method.batch_size, method.batch_size > 0 or parallel.count() == 1, allowed
+    )
     for option, value in (("correction", "bbse"), ("cut", "share")):
         known = task.validation.y[task.val] < task.num_known
         if getattr(method, option) == value and not known.any():
-            message = f"{value} needs validation nodes of known classes, and the task has none"
-            raise InputError.plain(f"{method.key()}.{option}", message, "Use another value")
+            raise InputError.plain(
+                f"{method.key()}.{option}",
+                f"{value} needs validation nodes of known classes, and the task has none",
+                "Use another value",
+            )
 
 
 @dataclass
@@ -362,19 +366,9 @@ def predict(method: Method, task: ShiftTask, graph: Data) -> Tensor:
     """Scores ``[V, K]`` of a graph of a task.
 
     Raises:
-        InputError: the method returns scores of another shape.
         FloatingPointError: a score is NaN.
     """
     scores = method.predict(graph, task.role_of(graph))
-    shape = [graph.num_nodes, task.num_known]
-    found = [*getattr(scores, "shape", [])]
-    more = [shape[0], shape[1] + task.open_set]
-    if not isinstance(scores, Tensor) or found not in (shape, more):
-        allowed = f"{shape} or {more}" if task.open_set else f"{shape}"
-        message = f"it must return a tensor [V, C] = {allowed}, got {type(scores).__name__} {found}"
-        raise InputError.plain(
-            f"predict() of {type(method).__name__}", message, "It reads logits()"
-        )
     if scores.isnan().any():
         raise FloatingPointError("a score that predict() returns is nan")
     return scores

@@ -36,13 +36,6 @@ from graphgym_srnc.methods.shared.validation import OutOfFold
 
 KNOWN_RECALL = 0.95  # of the validation nodes, if none of them is of an unknown class
 
-SET_BY = {
-    **dict.fromkeys(("task", "source", "target", "labels", "rng_state"), "setup"),
-    **dict.fromkeys(("classifier", "scaling", "prior"), "build"),
-    **dict.fromkeys(("optimizer", "on_source", "source_batches", "steps_done"), "initialise"),
-}
-"""The method that sets an attribute; a subclass may have overridden it."""
-
 WEIGHTS_IGNORED = (
     "The layers of type {} ignore the weights of edges, which smoothing and clusters read. Use"
     " gcnconv, sageconv, sgconv or sign if the weights matter."
@@ -139,17 +132,6 @@ class Method(nn.Module):
         options.check(cls, given, f"{cls.key()}.")
         return super().__new__(cls)
 
-    def __getattr__(self, name: str) -> Any:
-        """Name the likely cause if an attribute is missing."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError as error:
-            if name not in SET_BY:
-                raise
-            text = f"{type(self).__name__} has no attribute {name!r}, which {SET_BY[name]}() sets."
-            text += f" If it overrides {SET_BY[name]}(), call super().{SET_BY[name]}(...) there"
-            raise AttributeError(text) from error
-
     def __init__(
         self,
         *,
@@ -173,8 +155,12 @@ class Method(nn.Module):
         self.correction = correction
         self.correction_power = correction_power
         self.cut = cut
-        allowed = "0, since the losses read every node of a graph"
-        self.require("batch_size", batch_size, self.in_batches or not batch_size, allowed)
+        self.require(
+            "batch_size",
+            batch_size,
+            self.in_batches or not batch_size,
+            "0, since the losses read every node of a graph",
+        )
         self.register_buffer("threshold", torch.tensor(0.0))
         self.warnings = []
         self.reported: list[str] = []  # topics of diagnostics that the method has covered

@@ -126,14 +126,6 @@ class ClusterGNN(Clusters):
         on_target = self.on_target()
         return minimise(self.encoder, self.optimizer, lambda: on_target()[0], steps)
 
-    def pretrain_on_source(
-        self, nodes: Tensor, label: Tensor, steps: int, make_optimizer: MakeOptimizer = adam
-    ) -> None:
-        """Fit the source labels instead, so that cluster k is class k from the start."""
-        optimizer = make_optimizer(self.encoder.parameters())
-        term = Term("source", self.source, nodes, label)
-        training.fit_terms(self.encoder, optimizer, [term], steps, self.batch_size, self.fanout)
-
     def fit(
         self, terms: Sequence[Term], steps: tuple[int, int], make_optimizer: MakeOptimizer = adam
     ) -> dict[str, float]:
@@ -146,8 +138,7 @@ class ClusterGNN(Clusters):
         """
         optimizer = make_optimizer(self.encoder.parameters())
         minimise(self.encoder, optimizer, self.losses(terms, modularity=False), steps[0])
-        losses = self.losses(terms, modularity=True)
-        return minimise(self.encoder, self.optimizer, losses, steps[1])
+        return minimise(self.encoder, self.optimizer, self.losses(terms, modularity=True), steps[1])
 
     @torch.no_grad()
     def align(self, log_q: Tensor, p: Tensor) -> float:

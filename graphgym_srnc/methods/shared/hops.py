@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import MLP, Block, Encoder, EncoderSpec, GCNLayer, Graph, View, build
 from graphgym_srnc.core.options import Steps
-from graphgym_srnc.methods.shared.scores import Scored
+from graphgym_srnc.methods.shared.aligned import Aligned
 
 
 class HopEncoder(Encoder):
@@ -61,7 +61,7 @@ class HopEncoder(Encoder):
         return self.layers[0](h, last), h
 
 
-class HopMethod(Scored):
+class HopMethod(Aligned):
     """Base class of methods with a :class:`HopEncoder`.
 
     Args:

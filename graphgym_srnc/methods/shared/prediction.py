@@ -32,8 +32,7 @@ class ClassPrior(nn.Module):
         self.num_known = num_known
         self.register_buffer("source", torch.full((num_known,), 1 / num_known))
         self.register_buffer("confusion", torch.eye(num_known) / num_known)
-        ones = torch.ones(len(ROLES), num_known, dtype=torch.float64)
-        self.register_buffer("weight", ones)
+        self.register_buffer("weight", torch.ones(len(ROLES), num_known, dtype=torch.float64))
 
     def learn(self, labels: Tensor) -> None:
         """Store the class shares of training labels ``[n]``."""

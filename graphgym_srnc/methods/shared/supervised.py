@@ -9,7 +9,6 @@ from torch import Tensor
 from graphgym_srnc.backbones import Batches, Graph, View
 from graphgym_srnc.core.options import Count, Natural
 from graphgym_srnc.core.task import ShiftTask, Sizes
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.training import cross_entropy, minimise
 
@@ -83,25 +82,13 @@ class Supervised(Method):
                 self.label_weights = None if weights is None else weights[self.batch]
                 if self.target_batches is not None:
                     self.on_target, _ = self.target_batches()
-            return self.checked(self.losses())
+            return self.losses()
 
         terms = minimise(self, self.optimizer, next_losses, self.steps)
         # Those of all training nodes, which a batch has replaced.
         self.labels = labels
         self.label_weights = weights
         self.store_statistics()
-        return terms
-
-    def checked(self, terms: Any) -> dict[str, Tensor]:
-        """The terms of :meth:`losses`, or an InputError if they are not a dict of scalars."""
-        for name, term in terms.items() if isinstance(terms, dict) else [("", terms)]:
-            if not (name and isinstance(term, Tensor) and term.numel() == 1):
-                got = f"{type(term).__name__} {name}".strip()
-                message = f"it must return a dict of scalar tensors, got {got}"
-                raise InputError.plain(f"losses() of {type(self).__name__}", message)
-        if not any(term.requires_grad for term in terms.values()):
-            message = "none of its terms depends on a parameter of the model"
-            raise InputError.plain(f"losses() of {type(self).__name__}", message)
         return terms
 
     @property
@@ -111,16 +98,18 @@ class Supervised(Method):
 
     def set_source(self, graph: Graph) -> None:
         """Train on this graph: the source, or the source with other edge weights."""
-        sizes = self.batch_size, self.fanout
-        self.source_batches = Batches(self.classifier, graph, [self.task.train], *sizes)
+        self.source_batches = Batches(
+            self.classifier, graph, [self.task.train], self.batch_size, self.fanout
+        )
         self.on_source = self.source_batches.whole
 
     def target_view(self) -> View:
         """View of the target's pool, to be stored as ``on_target``, which batches replace."""
         pool = self.task.pool
         if self.batch_size:
-            sizes = self.batch_size, self.fanout
-            self.target_batches = Batches(self.classifier, self.target, [pool], *sizes)
+            self.target_batches = Batches(
+                self.classifier, self.target, [pool], self.batch_size, self.fanout
+            )
             return self.target_batches.whole
         # A view of the whole graph is faster than one of a list of all its nodes.
         every = len(pool) == self.target.num_nodes

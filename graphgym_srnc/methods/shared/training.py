@@ -78,11 +78,7 @@ def check_finite(terms: Mapping[str, float]) -> None:
     """Raise a FloatingPointError that names every term that is NaN or infinite."""
     wrong = [f"{name} is {value}" for name, value in terms.items() if not math.isfinite(value)]
     if wrong:
-        hint = "A lower learning rate may help (`lr`)"
-        if any(math.isnan(value) for value in terms.values()):
-            hint += ". In a loss of your own, p * log(p) is nan where p is 0; torch.special.xlogy"
-            hint += "(p, p) is 0 there"
-        raise FloatingPointError(f"{', '.join(wrong)}. {hint}")
+        raise FloatingPointError(f"{', '.join(wrong)}. A lower learning rate may help (`lr`)")
 
 
 def converged(losses: Sequence[Tensor]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from string import ascii_lowercase
 from types import MappingProxyType
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphgym_srnc.core import progress
 from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -71,11 +72,15 @@ def number_wanted(num_new: int, num_clusters: int, num_known: int) -> int:
         InputError: both are given, or there are not more clusters than known classes.
     """
     if num_new and num_clusters:
-        message = "it is given beside the number of all clusters"
-        raise InputError.plain("num_new", message, "Give one of the two")
+        raise InputError.plain(
+            "num_new", "it is given beside the number of all clusters", "Give one of the two"
+        )
     if num_clusters and num_clusters <= num_known:
-        allowed = f"{num_known + 1} or more, since there are {num_known} known classes"
-        raise InputError("num_clusters", num_clusters, allowed)
+        raise InputError(
+            "num_clusters",
+            num_clusters,
+            f"{num_known + 1} or more, since there are {num_known} known classes",
+        )
     return num_new or max(num_clusters - num_known, 0)
 
 
@@ -88,7 +93,6 @@ def analyse(
     label: Tensor | None = None,
     num_new: int = 0,
     cluster_names: Mapping[int, str] = MappingProxyType({}),
-    begin: Callable[[str, float], None] = lambda what, share: None,
     earlier: since.Earlier | None = None,
 ) -> Analysis:
     """Find, measure and describe new clusters.
@@ -102,7 +106,6 @@ def analyse(
         label: known class of each node in the data, ``[V]``; -1 = none (default: no labels).
         num_new: number of new clusters; 0 = :func:`number.suggested`.
         cluster_names: names of new clusters by number.
-        begin: called at each part with its name and the share of the time that is over after it.
         earlier: what an earlier model predicts, to compare classes over time.
 
     Raises:
@@ -110,12 +113,12 @@ def analyse(
     """
     posterior = candidates.padded(posterior, evidence)
     label = torch.full((len(posterior),), HIDDEN) if label is None else label
-    begin("computing node representations", 0.4)
+    progress.doing("computing node representations", 0.4)
     seeds = candidates.seeds(graph, posterior, label, evidence)
     if num_new:
         candidates.check_number(num_new, seeds)
     state = states(graph, posterior, seeds.predicted)
-    begin("estimating the number of clusters", 0.7)
+    progress.doing("estimating the number of clusters", 0.7)
     fits = number.fits(graph, posterior, state, seeds)
     wanted = num_new or number.suggested(fits)
     found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
@@ -124,7 +127,7 @@ def analyse(
     x = features(graph)
     if earlier is not None:
         found, changes = since.compare(found, earlier, x, names)
-    begin("describing the clusters", 0.85)
+    progress.doing("describing the clusters", 0.85)
     for place, new in enumerate(found.new):
         parts = zip(ascii_lowercase, number.parts(state, x, new.nodes))
         named = {f"{new.number}{letter}": nodes for letter, nodes in parts}

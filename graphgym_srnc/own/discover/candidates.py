@@ -125,8 +125,7 @@ def seeds(graph: Data, posterior: Tensor, label: Tensor, evidence: Evidence = Ev
     doubt = missing_labels(topics(graph), known, label) if has_labels else unsure
     count = max(1, round(max(LEAST_SHARE, evidence.share) * len(free)))
     order = np.lexsort((-unsure[free].numpy(), -doubt[free].numpy()))
-    chosen = free[order[:count]].sort().values
-    return Seeds(chosen, doubt, MISSING if has_labels else DOUBT)
+    return Seeds(free[order[:count]].sort().values, doubt, MISSING if has_labels else DOUBT)
 
 
 class FewLabels(NamedTuple):

@@ -51,7 +51,6 @@ class Cluster:
     p_unknown: float  # mean probability of the unknown class, or mean doubt of candidates
     modularity: float  # contribution to the modularity of the clustering
     conductance: float  # see separation
-    silhouette: float  # mean simplified silhouette
     cohesion: float  # length of the mean of the nodes' topics of length 1: 1 = all are alike
     lift: float  # share of edge ends whose edges stay inside, in multiples of that by chance
     nearest: int  # the most probable known class
@@ -102,8 +101,9 @@ class Discovery:
         """
         for number in names:
             if number not in range(1, len(self.new) + 1):
-                allowed = f"numbers of new clusters, from 1 to {len(self.new)}"
-                raise InputError("names", number, allowed)
+                raise InputError(
+                    "names", number, f"numbers of new clusters, from 1 to {len(self.new)}"
+                )
         new = [replace(cluster, name=names.get(cluster.number, "")) for cluster in self.new]
         return replace(self, new=new)
 
@@ -128,14 +128,15 @@ def find(
     """
     num_known = len(classes)
     group = kmeans(F.normalize(state[seeds.nodes], dim=1).numpy(), num_new).labels_
-    cluster, distance = assign(state, posterior, seeds, seeds.nodes, group)
+    cluster = assign(state, posterior, seeds, seeds.nodes, group)
+    count = num_known + int(group.max()) + 2  # with the rest
     adjacency = links(graph)
     own = torch.cat([posterior[:, :num_known], seeds.doubt[:, None]], 1)
     sure = own.gather(1, cluster.clamp(max=num_known)[:, None])[:, 0]
     typical = centrality(state, adjacency, sure, cluster)
     is_small = component_sizes(graph.edge_index.numpy(), graph.num_nodes) <= SMALL
 
-    figures = _figures(posterior, state, seeds, cluster, distance, adjacency)
+    figures = _figures(posterior, state, seeds, cluster.numpy(), count, adjacency)
     figures["small"] = by_group(is_small, cluster.numpy(), len(figures)).astype(int)
     # Seeds that are closer to a known class may leave a new cluster without nodes.
     found = figures[num_known:-1]
@@ -167,14 +168,12 @@ def _figures(
     posterior: Tensor,
     state: Tensor,
     seeds: Seeds,
-    cluster: Tensor,
-    distance: Tensor,
+    group: np.ndarray,
+    count: int,
     adjacency: sp.csr_array,
 ) -> pandas.DataFrame:
-    """Figures of clusters, a row each; see ``assign`` for ``cluster`` and ``distance``."""
-    group = cluster.numpy()
+    """Figures of ``count`` clusters, a row each; ``group`` is what ``assign`` returns."""
     num_known = posterior.size(1) - 1
-    count = distance.size(1) + 1
     size = np.bincount(group, minlength=count)
 
     def mean(values: Tensor) -> np.ndarray:
@@ -190,7 +189,6 @@ def _figures(
         "p_unknown": p_unknown,
         "modularity": modularity,
         "conductance": conductance,
-        "silhouette": mean(silhouette(distance, cluster)),
         "cohesion": np.linalg.norm(mean(topics), axis=1),
         "lift": lift,
         "nearest": known.argmax(1),
@@ -206,8 +204,8 @@ def _figures(
 
 def assign(
     state: Tensor, posterior: Tensor, seeds: Seeds, drawn: Tensor, group: np.ndarray
-) -> tuple[Tensor, Tensor]:
-    """The cluster of each node, ``[V]``, and distances ``[V, C]`` to the centres of all clusters.
+) -> Tensor:
+    """The cluster of each node, ``[V]``.
 
     Clusters are the known classes as predicted, the new ones of ``group``, and the rest: seeds that
     are closer to the centre of a known class. Such candidates return to their predicted class.
@@ -225,12 +223,10 @@ def assign(
     first = predicted.index_fill(0, seeds.nodes, outside)
     first[drawn] = torch.from_numpy(group).long() + num_known
     centre = centres(state, first, outside + 1)[:outside]
-    distance = torch.cdist(state, centre).nan_to_num(torch.inf, torch.inf)
-    nearest = distance[seeds.nodes].argmin(1)
+    distance = torch.cdist(state[seeds.nodes], centre).nan_to_num(torch.inf, torch.inf)
+    nearest = distance.argmin(1)
     rest = torch.tensor(outside) if seeds.predicted else predicted[seeds.nodes]
-    cluster = predicted.clone()
-    cluster[seeds.nodes] = torch.where(nearest < num_known, rest, nearest)
-    return cluster, distance
+    return predicted.index_copy(0, seeds.nodes, torch.where(nearest < num_known, rest, nearest))
 
 
 def centres(state: Tensor, group: Tensor, count: int) -> Tensor:
@@ -238,25 +234,6 @@ def centres(state: Tensor, group: Tensor, count: int) -> Tensor:
     sums = torch.zeros(count, state.size(1)).index_add_(0, group, state)
     size = torch.bincount(group, minlength=count)[:, None]
     return torch.where(size > 0, sums / size.clamp(min=1), torch.inf)
-
-
-def silhouette(distance: Tensor, cluster: Tensor) -> Tensor:
-    r"""The simplified silhouette of each node, ``[V]``, by distances ``[V, C]`` to centres.
-
-    That is :math:`(b - a) / \max(a, b)` with the distances :math:`a` to the centre of its own
-    cluster and :math:`b` to the nearest other one. The silhouette proper uses mean distances to
-    all nodes. Nodes of no cluster with a centre have 0.
-
-    References:
-        Hruschka et al. (ICTAI 2004).
-    """
-    has_centre = cluster < distance.size(1)
-    own = cluster.clamp(max=distance.size(1) - 1)[:, None]
-    a = distance.gather(1, own)[:, 0]
-    b = distance.scatter(1, own, torch.inf).amin(1)
-    value = (b - a) / torch.maximum(a, b).clamp(min=1e-12)
-    value = torch.where(b.isinf(), 1.0, value)
-    return torch.where(has_centre & a.isfinite(), value, 0.0)
 
 
 def separation(

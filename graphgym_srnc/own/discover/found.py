@@ -76,8 +76,7 @@ class Found:
         ``graphgym-srnc discover --nodes`` without positions.
         """
         names = self.analysis.names
-        frame = table.of_nodes(self.clusters, names)
-        return frame.set_index("node" if names.ids is None else "id")
+        return table.of_nodes(self.clusters, names).set_index("node" if names.ids is None else "id")
 
     def changes(self) -> pandas.DataFrame:
         """A row per class: its status since an earlier model, counts, shares and their change.
@@ -89,15 +88,19 @@ class Found:
             InputError: ``discover`` was called without ``since``.
         """
         if self.analysis.changes is None:
-            hint = "Call discover(model, graph, since=(earlier_model, earlier_graph))"
-            raise InputError.plain("since", "discover was called without it", hint)
+            raise InputError.plain(
+                "since",
+                "discover was called without it",
+                "Call discover(model, graph, since=(earlier_model, earlier_graph))",
+            )
         return self.analysis.changes.table.set_index("name")
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that works offline, with a map of all nodes."""
         if not Path(path).absolute().parent.is_dir():
-            hint = "Name a file in a folder that exists"
-            raise InputError.plain("path", f"{str(path)!r} cannot be written", hint)
+            raise InputError.plain(
+                "path", f"{str(path)!r} cannot be written", "Name a file in a folder that exists"
+            )
         atomic.write_text(Path(path), page.render("New classes", self.analysis, {}, {}, []))
 
     def labelled(self, names: Mapping[int, str], nodes_per_class: int = 20) -> Data:
@@ -114,11 +117,17 @@ class Found:
             InputError: a number or a name is not allowed, or the graph has no training nodes.
         """
         if not isinstance(names, Mapping):
-            hint = "Give the class by number of the cluster, such as {1: 'rust'}"
-            raise InputError.plain("names", f"it is a {type(names).__name__}", hint)
+            raise InputError.plain(
+                "names",
+                f"it is a {type(names).__name__}",
+                "Give the class by number of the cluster, such as {1: 'rust'}",
+            )
         if "train" not in self.parts:
-            message = "the graph has no train_mask, so known classes would have no labels"
-            raise InputError.plain("graph", message, "Discover in the graph of fit")
+            raise InputError.plain(
+                "graph",
+                "the graph has no train_mask, so known classes would have no labels",
+                "Discover in the graph of fit",
+            )
         if typed("nodes_per_class", nodes_per_class, int) < 1:
             raise InputError("nodes_per_class", nodes_per_class, "1 or more")
         carried = {new.number: new.name for new in self.clusters.new if new.name}
@@ -186,8 +195,11 @@ def discover(
 def _check_model(model: Any, key: str) -> None:
     """Raise an InputError unless this is an estimator."""
     if not isinstance(model, Estimator):
-        hint = "Give a fitted estimator and then the graph; of OnNodes give its model_"
-        raise InputError.plain(key, f"it is a {type(model).__name__}", hint)
+        raise InputError.plain(
+            key,
+            f"it is a {type(model).__name__}",
+            "Give a fitted estimator and then the graph; of OnNodes give its model_",
+        )
 
 
 def _names(data: Data) -> Names:
@@ -207,8 +219,11 @@ def _known(model: Estimator, graph: ShiftTask | Data) -> list[Any]:
 def _earlier(since: tuple[Estimator, ShiftTask | Data]) -> Earlier:
     """What an earlier estimator predicts for its own graph."""
     if not isinstance(since, tuple) or len(since) != 2:
-        hint = "Give a tuple of the earlier estimator and its graph"
-        raise InputError.plain("since", f"it is a {type(since).__name__}", hint)
+        raise InputError.plain(
+            "since",
+            f"it is a {type(since).__name__}",
+            "Give a tuple of the earlier estimator and its graph",
+        )
     model, graph = since
     _check_model(model, "since")
     then = graph.target if isinstance(graph, ShiftTask) else graph

@@ -73,7 +73,7 @@ def fits(graph: Data, posterior: Tensor, state: Tensor, seeds: Seeds) -> dict[in
     for before in progress.steps(max(1, min(BEYOND, len(drawn) // 5))):
         number = before + 1
         group = kmeans(unit, number, restarts=3).labels_
-        cluster, _ = assign(state, posterior, seeds, drawn, group)
+        cluster = assign(state, posterior, seeds, drawn, group)
         modularity, *_ = separation(adjacency, cluster.numpy(), int(cluster.max()) + 1)
         words = description(x, group)
         found[number] = Fit(float(modularity.sum()), stability(unit, number), words)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import colorsys
 import hashlib
-import itertools
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -34,9 +33,8 @@ NEIGHBOURS = 12  # neighbours kept of a node
 MANY_NODES = 20_000  # half of them on larger maps
 CHOICES = 3  # most probable classes kept of a node
 NODE_WORDS = 6  # typical words kept of a node
-# Lightness of turns, and saturation:
-STRONG = ((0.42, 0.62), 0.6)
-PALE = ((0.70, 0.80), 0.55)
+STRONG = 0.5  # lightness of hues
+PALE = 0.75
 SCRIPT = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("map.js", "nodes.js")
 )
@@ -50,7 +48,6 @@ def render(
     commands: Mapping[str, str],
     run: Mapping[str, Any],
     warnings: Sequence[str],
-    merge: table.Merge = table.no_command,
 ) -> str:
     """The page as HTML that needs no other file.
 
@@ -58,10 +55,9 @@ def render(
         title: title of the page.
         found: the clusters.
         commands: ``again`` writes the page again, and ``naming`` names the clusters; each may be
-            absent or "".
+            absent.
         run: the record of the run, with the labels and the accuracy of each class; may be empty.
         warnings: on classes with few labels and nodes with few neighbours.
-        merge: makes the command that merges clusters.
     """
     discovery = found.discovery
     return fill(
@@ -76,9 +72,7 @@ def render(
         on_also=table.ON_ALSO,
         on_evidence=table.on_evidence(found.also),
         on_clarity=table.ON_CLARITY.format(head=found.head),
-        on_mixed=table.on_mixed(found.new, found.fits),
         on_number=table.on_number(found.fits),
-        on_small=table.ON_SMALL if any(row.cluster.small for row in found.new) else "",
         map=map_data(found),
         script=SCRIPT,
         digest=DIGEST,
@@ -87,8 +81,6 @@ def render(
         accuracy=held_out.figures(run),
         few=FEW,
         warnings=warnings,
-        left_out=table.left_out(found.new),
-        merges=table.merges(found.new, merge),
     )
 
 
@@ -166,7 +158,7 @@ def _colouring(
 
 
 def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
-    """Nodes coloured by cluster, by predicted class, by P(unknown), and by part if there are any.
+    """Nodes coloured by cluster, by predicted class and by P(unknown).
 
     Sizes of clusters of known classes, and of classes, are those of the predictions.
     """
@@ -178,29 +170,15 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
     every += [f"{new} {_new_name(row)}" for row in found.new]
     below = [len(every), *range(known)]
     every.append("unknown, in no new cluster")
-    colours = [*_hues(known, *PALE), *_colours(len(found.new)), GREY]
+    colours = [*_hues(known, PALE), *_colours(len(found.new)), GREY]
     fifth = (discovery.seeds.doubt.numpy() * len(RAMP)).astype(int).clip(max=len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*_colours(known), GREY]
-    made = [
+    return [
         _colouring("cluster", discovery.cluster.numpy(), shown, every, colours, below),
         _colouring("class", discovery.label.numpy(), shown, [*classes, "unknown"], by_class, []),
         _colouring(found.head, fifth, shown, fifths, RAMP, []),
     ]
-    return [*made, _by_part(found, shown)] if any(row.parts for row in found.new) else made
-
-
-def _by_part(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
-    """Nodes coloured by the part of a new cluster that they are in."""
-    names = ["in no part"]
-    group = np.zeros(len(found.label), dtype=int)
-    for row in found.new:
-        for part in row.parts:
-            group[row.cluster.parts[part.name].numpy()] = len(names)
-            called = short(", ".join(part.words[:2]), 30)
-            names.append(f"{part.name}: {called}".removesuffix(": "))
-    colours = [GREY, *_colours(len(names) - 1)]
-    return _colouring("part", group, shown, names, colours, [0])
 
 
 def _new_name(row: table.Row) -> str:
@@ -222,15 +200,12 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
     marks = []
     for place in sorted(range(len(texts)), key=lambda k: (k < known, -sizes[k])):
         if sizes[place]:
-            where = _above(places[drawn == place])
-            marks.append([*where, place, texts[place], place >= known])
+            own = places[drawn == place]
+            near = own[embedding.densest(own, SIDE / embedding.CELLS)]
+            # Above the densest part of its nodes.
+            where = np.median(near[:, 0]), np.quantile(near[:, 1], 0.05)
+            marks.append([*map(int, where), place, texts[place], place >= known])
     return marks
-
-
-def _above(places: np.ndarray) -> list[int]:
-    """Where the label of a cluster stands: above the densest part of its nodes ``[n, 2]``."""
-    near = places[embedding.densest(places, SIDE / embedding.CELLS)]
-    return [int(np.median(near[:, 0])), int(np.quantile(near[:, 1], 0.05))]
 
 
 def _reasons(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
@@ -300,14 +275,13 @@ def _words(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
 
 
 def _colours(count: int) -> list[str]:
-    """Colours that can be told apart: those of ``PALETTE``, or hues of alternating lightness."""
-    return [*PALETTE[:count]] if count <= len(PALETTE) else _hues(count, *STRONG)
+    """Colours that can be told apart: those of ``PALETTE``, or hues."""
+    return [*PALETTE[:count]] if count <= len(PALETTE) else _hues(count, STRONG)
 
 
-def _hues(count: int, lightness: Sequence[float], saturation: float) -> list[str]:
-    """Hues at equal distances, which take turns in ``lightness``."""
-    turns = itertools.islice(itertools.cycle(lightness), count)
-    made = (colorsys.hls_to_rgb(k / count, light, saturation) for k, light in enumerate(turns))
+def _hues(count: int, lightness: float) -> list[str]:
+    """Hues at equal distances."""
+    made = (colorsys.hls_to_rgb(k / count, lightness, 0.6) for k in range(count))
     return [to_hex(colour).upper() for colour in made]
 
 

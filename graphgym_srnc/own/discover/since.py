@@ -136,8 +136,7 @@ class Profiles(NamedTuple):
             num_groups: :math:`C`.
         """
         today = self._directions(self.now, group, num_groups)
-        before = self._directions(self.then, label.numpy(), num_classes + 1)
-        return today @ before[:num_classes].T
+        return today @ self._directions(self.then, label.numpy(), num_classes + 1)[:num_classes].T
 
     def _directions(self, x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
         """Means of groups in vectors of length 1, ``[count, D]``; 0 for a group without nodes."""
@@ -163,8 +162,9 @@ def profiles(found: Discovery, earlier: Earlier, x: Matrix, names: Names) -> Pro
         InputError: the graphs have other features.
     """
     if earlier.x.shape[1] != x.shape[1]:
-        message = f"that graph has {earlier.x.shape[1]} features, and this one {x.shape[1]}"
-        raise other_features("since", message)
+        raise other_features(
+            "since", f"that graph has {earlier.x.shape[1]} features, and this one {x.shape[1]}"
+        )
     check_features(earlier.names.words, names.words, "since")
     place = {id: node for node, id in enumerate(earlier.names.ids or ())}
     pairs = [(place[id], node) for node, id in enumerate(names.ids or ()) if id in place]
@@ -268,8 +268,7 @@ def changes(found: Discovery, earlier: Earlier, alike: Profiles) -> pandas.DataF
         alike: similarities of nodes.
     """
     num_classes = len(earlier.classes)
-    counts = earlier.label.bincount(minlength=num_classes).tolist()
-    then = dict(zip(earlier.classes, counts))
+    then = dict(zip(earlier.classes, earlier.label.bincount(minlength=num_classes).tolist()))
     classes = np.array([*found.classes, UNKNOWN], dtype=object)[found.label.numpy()]
     for new in found.new:
         if new.name or found.seeds.predicted:

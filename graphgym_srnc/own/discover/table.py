@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -18,8 +18,6 @@ from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
 from graphgym_srnc.own.discover.words import Shown, shown_node, typical_words
 
-SHORT = 16  # nodes with shorter lines, such as ids, are shown on one line
-SHARED = 0.3  # share of common words from which two clusters may be one class
 NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words shown for a cluster
 TYPICAL = 5  # number of typical nodes shown for a cluster
@@ -33,7 +31,6 @@ FIGURES = {
     "clarity": ".2f",
     "modularity": ".3f",
     "conductance": ".2f",
-    "silhouette": ".2f",
     "cohesion": ".2f",
     "lift": ".1f",
 }
@@ -57,20 +54,6 @@ ON_ALSO = (
 )
 PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
-SMALL_HEAD = "in small components"
-ON_SMALL = (
-    f"{SMALL_HEAD}: share of nodes in components of at most {SMALL} nodes, where models are less"
-    " accurate"
-)
-
-
-# The command that gives new clusters one name, by their numbers; "" if there is none.
-Merge = Callable[[Sequence[int]], str]
-
-
-def no_command(numbers: Sequence[int]) -> str:
-    """No command, for a caller that runs none."""
-    return ""
 
 
 class Part(NamedTuple):
@@ -124,11 +107,6 @@ class Row(NamedTuple):
     def lines(self) -> list[str]:
         """The nodes that are shown of it, a line each."""
         return [node.line for node in (*self.typical, *self.others)]
-
-    @property
-    def small(self) -> str:
-        """Share of its nodes that are in small components."""
-        return f"{100 * self.cluster.small / max(len(self.cluster.nodes), 1):.0f} %"
 
     @property
     def leftover(self) -> str:
@@ -248,7 +226,7 @@ def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
     return nodes[:TYPICAL], rest[:: -(-len(rest) // OTHERS) or 1]
 
 
-def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: Merge = no_command) -> str:
+def to_text(new: Sequence[Row], head: str = P_UNKNOWN) -> str:
     """The new clusters: a table, then the words and some nodes of each.
 
     ``head`` is the name of their mean P(unknown).
@@ -260,14 +238,7 @@ def to_text(new: Sequence[Row], head: str = P_UNKNOWN, merge: Merge = no_command
         lines.append([str(row.cluster.number), row.size, *figures, clarity, row.nearest])
     meaning = [f"newness: {head}, reduced for links that leave the cluster", MEANINGS[head]]
     meaning.append(ON_CLARITY.format(head=head))
-    if any(row.cluster.small for row in new):
-        meaning.append(ON_SMALL)
-        for line, cell in zip(lines, [SMALL_HEAD, *(row.small for row in new)]):
-            line.append(cell)
     details = [line for row in new for line in _details(row)]
-    for group, command in merges(new, merge).items():
-        hint = f" To merge them, give them one name:\n  {command}" if command else ""
-        details.append(f"\nClusters {group} share many words: perhaps one class.{hint}")
     return text.aligned(lines) + "\n".join([*meaning, *details])
 
 
@@ -276,10 +247,7 @@ def _details(row: Row) -> list[str]:
     lines = [f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}"]
     if row.leftover:
         lines.append(f"  leftover: {row.leftover}")
-    nodes = row.lines
-    if all(len(node) < SHORT for node in nodes):
-        nodes = [", ".join(nodes)]
-    lines += [f"  {node}" for node in nodes]
+    lines += [f"  {node}" for node in row.lines]
     for part in row.parts:
         words = ", ".join(part.words) or "no typical word"
         lines.append(f"  part {part.name}, {text.counted(part.size, 'node')}: {words}")
@@ -299,30 +267,9 @@ def on_seeds(discovery: Discovery) -> str:
         )
     noun = "new cluster" if seeds.predicted else "candidate"
     inside = sum(len(new.nodes) for new in discovery.new)
+    clusters = text.counted(len(discovery.new), noun)
     rest = total - inside
-    form = f"{inside:,} of them form" if rest else "They form"
-    said += f" {form} {text.counted(len(discovery.new), noun)}"
-    if rest:
-        are = "is" if rest == 1 else "are"
-        said += f"; the other {rest:,} {are} closer to a known class"
-    return f"{said}."
-
-
-def merges(rows: Sequence[Row], merge: Merge = no_command) -> dict[str, str]:
-    """The numbers of new clusters that share words, and the command that gives them one name."""
-    found = {}
-    for row in rows:
-        group = [other.cluster.number for other in rows if _share_words(row, other)]
-        if len(group) > 1 and row.cluster.number == group[0]:
-            found[text.listed([*map(str, group)])] = merge(group)
-    return found
-
-
-def _share_words(row: Row, other: Row) -> bool:
-    """Whether two clusters share a third of their words, so that they may be one class."""
-    own = {*row.words}
-    theirs = {*other.words}
-    return len(own & theirs) >= max(SHARED * min(len(own), len(theirs)), 1)
+    return f"{said} {inside:,} of them form {clusters}, and {rest:,} are closer to a known class."
 
 
 def on_number(fits: Mapping[int, Fit]) -> str:
@@ -336,32 +283,6 @@ def on_number(fits: Mapping[int, Fit]) -> str:
     return said
 
 
-def on_mixed(new: Sequence[Row], fits: Mapping[int, Fit]) -> list[str]:
-    """What to do with clusters that may mix classes, if there are any.
-
-    More clusters are advised only to a user who does not have more than suggested already.
-    """
-    mixed = [str(row.cluster.number) for row in new if row.verdict == PERHAPS_MIXED]
-    if not mixed:
-        return []
-    noun = "Cluster" if len(mixed) == 1 else "Clusters"
-    said = f"{noun} {text.listed(mixed)} may mix classes: read the nodes before you give a name."
-    if len(new) <= suggested(fits):
-        said += (
-            f" If their topics differ, ask for more clusters, such as {len(new) + 1}: you can give"
-            " two clusters one name, but you cannot split a cluster."
-        )
-    return [said]
-
-
-def left_out(new: Sequence[Row]) -> str:
-    """Which new clusters the command that names clusters leaves out, and why; empty = none."""
-    numbers: dict[str, list[str]] = {}
-    for row in new:
-        numbers.setdefault(row.leftover, []).append(str(row.cluster.number))
-    return "; ".join(f"left out: {text.listed(own)}, {why}" for why, own in numbers.items() if why)
-
-
 def to_csv(new: Sequence[Row]) -> str:
     """A line per new cluster, with figures in full precision."""
     ends = ["in_small_components", "verdict", "nearest_known_classes", "words", "typical_nodes"]
@@ -370,8 +291,13 @@ def to_csv(new: Sequence[Row]) -> str:
     for row in new:
         cluster = row.cluster
         figures = [getattr(cluster, name) for name in (*FIGURES, "small")]
-        lists = [" | ".join(row.words), " | ".join(row.lines)]
-        texts = [row.verdict, row.nearest, *lists, cluster.name]
+        texts = [
+            row.verdict,
+            row.nearest,
+            " | ".join(row.words),
+            " | ".join(row.lines),
+            cluster.name,
+        ]
         lines.append([cluster.number, len(cluster.nodes), *figures, *texts])
     return text.to_csv(lines)
 

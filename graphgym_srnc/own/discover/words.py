@@ -109,12 +109,14 @@ def contrast(x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
     else:
         sums = by_group(x.astype(np.float64), group, count)
         squares = by_group(x.astype(np.float64) ** 2, group, count)
-        moments = [
-            *_moments(sums, squares, inside),
-            *_moments(sums.sum(0) - sums, squares.sum(0) - squares, outside),
-        ]
         # Features that do not vary have no error.
-        z = np.nan_to_num(ttest_ind_from_stats(*moments, equal_var=False).statistic)
+        z = np.nan_to_num(
+            ttest_ind_from_stats(
+                *_moments(sums, squares, inside),
+                *_moments(sums.sum(0) - sums, squares.sum(0) - squares, outside),
+                equal_var=False,
+            ).statistic
+        )
     return np.where((inside > 0) & (outside > 0), z, 0.0)
 
 
