@@ -20,12 +20,10 @@ from graphgym_srnc.report.frame import distinct_warnings
 from graphgym_srnc.report.paper import DETAILS, SYNTHETIC, TABLES
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
 from graphgym_srnc.report.tables import (
-    ABSENT,
     is_averaged,
     name,
     pair_counts,
     percent,
-    rank_marks,
     run_counts,
     spread,
 )
@@ -67,7 +65,9 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
         )
     if len(table.columns) > 1 and is_averaged(table):
         out.append("mean: over the columns, unweighted.")
-    return out + _on_ranks(table, best, tied)
+    if table.mean_ranks(table.metrics[0]):
+        out.append("Rank: mean over the splits that all ranked rows have, then over the columns.")
+    return out
 
 
 def _on_spread(table: Table) -> str:
@@ -85,20 +85,6 @@ def _on_spread(table: Table) -> str:
 def _competitors(table: Table) -> int:
     """The number of rows that are no oracle."""
     return len({*table.rows} - table.oracles)
-
-
-def _on_ranks(table: Table, best: str, tied: str) -> list[str]:
-    """What the ranks and their marks are."""
-    if not table.mean_ranks(table.metrics[0]):
-        return []
-    text = (
-        "Rank: mean over the splits of a column that all ranked rows have, then over the columns."
-    )
-    if rank_marks(table, table.metrics[0]):
-        text += (
-            f" {best}: the best rank. {tied}: no significant difference from it (Nemenyi's test)."
-        )
-    return [text]
 
 
 def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = True) -> list[str]:
@@ -218,7 +204,7 @@ def on_differences(table: Table) -> list[str]:
         f"Difference to {table.against}: mean over {counted(n, 'pair') if n else 'n pairs'}, in"
         f" square brackets Student's {percent(table)} interval (not corrected for the number of"
         f" rows), in parentheses the two-sided p ({TESTS[table.test]}, Holm's correction over the"
-        f" rows of a column; {ABSENT}: too few pairs for p ≤ {table.alpha:g})."
+        " rows of a column)."
     ]
 
 
