@@ -253,8 +253,6 @@ def test_runs_without_a_result_are_told_below_the_means(tmp_path, capsys):
     ]
     assert main(["compare", str(tmp_path)]) == 0
     assert "skipped 3 failed run(s)\nnote: skipped 1 unfinished" in capsys.readouterr().err
-    store_runs(tmp_path, "again", [0.9], "pgl", seeds=[4])  # which runs the failed seed
-    assert "Runs that failed: PGL+GCN (1 of 6 runs, seed 8)" in remarks(table_of(tmp_path))
 
 
 def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):

@@ -20,7 +20,6 @@ from graphgym_srnc.report.frame import distinct_warnings
 from graphgym_srnc.report.paper import DETAILS, SYNTHETIC, TABLES
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
 from graphgym_srnc.report.tables import (
-    is_averaged,
     name,
     pair_counts,
     percent,
@@ -63,8 +62,6 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
             "Tests, intervals and ranks use one mean per set of masked classes: there, n is"
             " the number of such sets."
         )
-    if len(table.columns) > 1 and is_averaged(table):
-        out.append("mean: over the columns, unweighted.")
     if table.mean_ranks(table.metrics[0]):
         out.append("Rank: mean over the splits that all ranked rows have, then over the columns.")
     return out
@@ -100,7 +97,10 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(ON_VAL)
     if warnings:
         out += on_known(table)
-    out += _on_missing_numbers(table) + _on_settings(table) + _on_paper(table)
+    out += _on_missing_numbers(table)
+    if table.pooled:
+        out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
+    out += _on_paper(table)
     if warnings:
         out += _on_warnings(table)
     return out
@@ -112,8 +112,6 @@ def _on_missing_numbers(table: Table) -> list[str]:
     why = why_not_averaged(table.runs)
     if why:
         out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
-    elif len(table.columns) > 1 and not is_averaged(table):
-        out.append("No mean over the columns: some rows lack a column.")
     if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
         few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
         out.append(f"{few} of ranks, whose p-values would be inaccurate.")
@@ -121,13 +119,6 @@ def _on_missing_numbers(table: Table) -> list[str]:
         count = counted(table.left_out, "run")
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
     return out
-
-
-def _on_settings(table: Table) -> list[str]:
-    """In which settings the runs of a cell differ."""
-    if not table.pooled:
-        return []
-    return [f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}."]
 
 
 def _on_paper(table: Table) -> list[str]:
