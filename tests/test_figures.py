@@ -210,8 +210,8 @@ def test_a_swap_of_two_classes_is_seen():
     def colours(axes) -> list[str]:
         found = {}
         for dots in axes.collections:
-            faces = [to_hex(face) for face in dots.get_facecolors()]
-            found |= dict(zip(map(tuple, dots.get_offsets().tolist()), faces))
+            face = to_hex(dots.get_facecolors()[0])
+            found |= dict.fromkeys(map(tuple, dots.get_offsets().tolist()), face)
         return [found[tuple(point)] for point in points.tolist()]
 
     left, right = map(colours, figure.axes)
