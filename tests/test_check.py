@@ -119,6 +119,7 @@ def flip(path: Path, place: int) -> None:
         ("a/0/figures/a.png", lambda path: flip(path, 1), "damaged"),
         ("a/1/figures/a.png", Path.unlink, "damaged"),
         ("b/config.yaml", lambda path: flip(path, 0), "damaged"),
+        ("a/0/checkpoint.safetensors", lambda path: path.write_text("nothing"), "damaged"),
     ],
 )
 def test_what_is_wrong_is_told_by_name(two_experiments, capsys, name, change, kind):
