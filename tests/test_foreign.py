@@ -253,15 +253,6 @@ def test_a_source_without_labels_is_named():
             ERM().fit(source, target)
 
 
-def test_a_method_that_forgets_super_is_told():
-    class Forgets(ERM._method):
-        def setup(self, task: Any) -> None:
-            self.task = task
-
-    with pytest.raises(AttributeError, match=r"which setup\(\) sets.*call super\(\).setup"):
-        Forgets(steps=1).start(make_task().blind())
-
-
 def test_a_loss_that_is_nan_names_the_likely_cause():
     class Entropy(ERM._method):
         def losses(self) -> dict[str, torch.Tensor]:

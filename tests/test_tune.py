@@ -274,10 +274,6 @@ def test_again_nothing_runs_and_more_trials_continue(copied_study, runs_done, ca
         assert (
             record(copied_study)["methods"][name]["trials"][:8] == first["methods"][name]["trials"]
         )
-    capsys.readouterr()
-    assert main(["compare", str(copied_study / "s")]) == 0
-    assert "run its tuned.txt with grid on other seeds" in capsys.readouterr().err
-
     before = {path: path.stat().st_mtime_ns for path in copied_study.rglob("*")}
     for more in (["--block", "gnn.act elu"], ["--methods", "cmd"], ["--seeds", "100-102"]):
         assert main([*words(copied_study, trials=9), *more]) == 2

@@ -35,7 +35,7 @@ from graphgym_srnc.methods.shared.prediction import ROLES
 from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.shifts.given import labels as labels_of
 from graphgym_srnc.train import held_out, trainer
-from graphgym_srnc.train.diagnostics import Verdict, judge
+from graphgym_srnc.train.diagnostics import judge
 from graphgym_srnc.train.model import TrainedModel, original_labels
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ class Estimator(BaseEstimator):
             if record.held_out:
                 figures = record.held_out.items()
                 self.scores_["held_out"] = {k: v for k, v in figures if k != "alone"}
-            self.verdict_ = Verdict(record.verdict)
+            self.verdict_ = record.verdict
             told = record.verdict.get("sentences", {})
             self.warnings_ = list(dict.fromkeys([*record.warnings, *told.values()]))
 

@@ -10,7 +10,7 @@ from typing import Iterator, Sequence
 
 from graphgym_srnc.core.text import clean, counted
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.io import checksums, records
+from graphgym_srnc.io import checksums, records, tensors
 
 
 def main(args: argparse.Namespace) -> int:
@@ -76,3 +76,9 @@ def _run(run: Path, files: Sequence[str]) -> Iterator[tuple[Path, str, str]]:
         yield run / "result.json", "damaged", str(problem)
     except OSError:
         pass  # of a listed file, which is verified as such
+    if records.CHECKPOINT in files:
+        try:
+            tensors.read(run / records.CHECKPOINT)
+        except (OSError, ValueError) as error:
+            reason = f"is not used ({error}); --resume starts the run from the beginning"
+            yield run / records.CHECKPOINT, "damaged", reason

@@ -104,16 +104,14 @@ def _explain(
 
 def _find_node(given: str, ids: Sequence[str] | None, num_nodes: int) -> int:
     """Number of the node with an id, or with this number if the graph has no ids."""
-    if ids is not None and given in ids:
-        return list(ids).index(given)
-    if ids is None and given.isdecimal() and int(given) < num_nodes:
-        return int(given)
-    message = f"no node has the id {short(given)!r}"
-    hint = "Give an id as in the column id of --out"
-    if ids is None:
-        message = f"the graph has no node {short(given)!r}"
-        hint = f"Give a number from 0 to {num_nodes - 1}"
-    raise InputError.plain("--why", message, hint)
+    names = list(ids or map(str, range(num_nodes)))
+    if given not in names:
+        raise InputError.plain(
+            "--why",
+            f"the graph has no node {short(given)!r}",
+            "Give an id as in the column id of --out, or without ids the number of a node",
+        )
+    return names.index(given)
 
 
 def _tables(

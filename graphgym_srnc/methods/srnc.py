@@ -14,7 +14,7 @@ from graphgym_srnc.backbones import Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Range, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.alignment import evidence_lower_bound
-from graphgym_srnc.methods.shared.cluster_gnn import USED_SHARE, ClusterGNN, ClusterMethod, Clusters
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod, Clusters
 from graphgym_srnc.methods.shared.training import Term, fit_terms, hidden_and_group
 
 PRETRAIN_STEPS = 150
@@ -174,7 +174,6 @@ class SRNC(ClusterMethod):
             nodes, p = self.source_posterior()
             figures |= self.clusters.update(nodes, p, self.cluster_steps, self.source_batch)
             figures |= self.assign()
-            self.check_clusters(figures)
 
         # Lines 10 and 11: as many target nodes as source labels, with labels drawn from Q.
         q = self.pseudo_posterior()
@@ -202,19 +201,6 @@ class SRNC(ClusterMethod):
             log_p = self.logits(task.source)[task.train].log_softmax(1)
             figures["bound"] = float(evidence_lower_bound(q.clamp(min=1e-12).log(), log_p))
         return figures
-
-    def check_clusters(self, figures: dict[str, float]) -> None:
-        """Warn of clusters that do not match the classes, by :meth:`ClusterGNN.figures`."""
-        # Classes with few labels may be even rarer in the target, so they do not count.
-        common = self.labels.bincount() >= 2 * USED_SHARE * len(self.labels)
-        classes = int(common.sum()) + int(self.task.open_set)
-        used = figures["used_clusters"]
-        if used < classes:
-            text = f"The cluster GNN collapsed: it uses {used} clusters for {classes} classes."
-            self.warnings.append(text)
-        if (value := figures["modularity"]) < 0.05:
-            text = f"The cluster GNN found no communities (modularity {value:.3f})."
-            self.warnings.append(text)
 
     def labelled(self, name: str, num_classes: int | None = None) -> Term:
         """The cross-entropy on the labelled source nodes, of some of the logits."""

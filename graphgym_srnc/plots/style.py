@@ -11,7 +11,6 @@ from cycler import cycler
 
 from graphgym_srnc.core import environment
 from graphgym_srnc.data.labels import UNKNOWN
-from graphgym_srnc.errors import InputError
 from graphgym_srnc.io.atomic import write_bytes
 
 # The first import of matplotlib reads a file matplotlibrc of the current folder.
@@ -109,8 +108,5 @@ def encode(figure: Figure, kind: str = "png") -> bytes:
 def save(figure: Figure, path: Path) -> Path:
     """Save a figure, completely or not at all, in the format given by the suffix."""
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in UNDATED:
-        allowed = ", ".join(f".{known}" for known in UNDATED)
-        raise InputError.plain("figure", f"{path} has the wrong file type", f"Use {allowed}")
     write_bytes(path, encode(figure, kind))
     return path

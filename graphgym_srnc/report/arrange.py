@@ -257,10 +257,9 @@ def _choose(
     best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
     chosen = runs[setting == best]
     values = {key: chosen[key].iloc[0] for key in varying}
-    ends = [key.rpartition(".")[2] for key in varying]
     text = ", ".join(
-        f"{end if ends.count(end) == 1 else key} {as_text(value if value == value else None)}"
-        for end, (key, value) in zip(ends, values.items())
+        f"{key.rpartition('.')[2]} {as_text(value if value == value else None)}"
+        for key, value in values.items()
     )
     facts = {
         "validation": scores[best],

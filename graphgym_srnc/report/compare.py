@@ -312,16 +312,14 @@ def blind(runs: DataFrame, split: str) -> set[Place]:
 
 
 def _lost(found: Collection, runs: DataFrame) -> list[Lost]:
-    """The runs without a result, except those whose cell has a run with the same seed."""
+    """The runs without a result."""
     out = []
-    cells = runs.groupby(["row", "column"])["seed"].agg(set)
     for one in found.experiments:
         own = runs.loc[runs["experiment"] == one.name, ["row", "column"]].drop_duplicates()
         place = tuple(own.iloc[0]) if len(own) == 1 else None
-        beside = cells[place] if place else ()
         kinds: dict[str, list[int]] = {}
         for name, failure in one.failures.items():
-            if name.isdecimal() and int(name) not in beside:
+            if name.isdecimal():
                 kinds.setdefault(failure.kind, []).append(int(name))
         total = int((found.every["experiment"] == one.name).sum()) + len(one.failures)
         out += [Lost(one.name, place, kind, sorted(of), total) for kind, of in kinds.items()]

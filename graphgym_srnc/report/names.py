@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,12 @@ def _named(method: str) -> dict[str, Any]:
     if method not in methods.own_names():
         return {"title": method, "cites": ()}
     found: dict[str, Any] = {"title": method, "cites": ()}
-    file = Path(methods.__file__).with_name(f"{method}.py")
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ClassDef) and node.name.lower() == method.replace("_", ""):
-            found["title"] = node.name
-            for line in node.body:
-                if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) in STANDARD:
-                    found[ast.unparse(line.targets[0])] = ast.literal_eval(line.value)
+    source = Path(methods.__file__).with_name(f"{method}.py").read_text(encoding="utf-8")
+    for name in re.findall(r"^class (\w+)\(", source, re.MULTILINE):
+        if name.lower() == method.replace("_", ""):
+            found["title"] = name
+    for key, value in re.findall(r"^    (title|with_backbone|cites) = (.+)$", source, re.MULTILINE):
+        found[key] = ast.literal_eval(value)
     return found
 
 

@@ -20,12 +20,9 @@ from graphgym_srnc.report.frame import distinct_warnings
 from graphgym_srnc.report.paper import DETAILS, SYNTHETIC, TABLES
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
 from graphgym_srnc.report.tables import (
-    ABSENT,
-    is_averaged,
     name,
     pair_counts,
     percent,
-    rank_marks,
     run_counts,
     spread,
 )
@@ -65,9 +62,9 @@ def legend(table: Table, best: str, tied: str) -> list[str]:
             "Tests, intervals and ranks use one mean per set of masked classes: there, n is"
             " the number of such sets."
         )
-    if len(table.columns) > 1 and is_averaged(table):
-        out.append("mean: over the columns, unweighted.")
-    return out + _on_ranks(table, best, tied)
+    if table.mean_ranks(table.metrics[0]):
+        out.append("Rank: mean over the splits that all ranked rows have, then over the columns.")
+    return out
 
 
 def _on_spread(table: Table) -> str:
@@ -87,20 +84,6 @@ def _competitors(table: Table) -> int:
     return len({*table.rows} - table.oracles)
 
 
-def _on_ranks(table: Table, best: str, tied: str) -> list[str]:
-    """What the ranks and their marks are."""
-    if not table.mean_ranks(table.metrics[0]):
-        return []
-    text = (
-        "Rank: mean over the splits of a column that all ranked rows have, then over the columns."
-    )
-    if rank_marks(table, table.metrics[0]):
-        text += (
-            f" {best}: the best rank. {tied}: no significant difference from it (Nemenyi's test)."
-        )
-    return [text]
-
-
 def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = True) -> list[str]:
     """The :func:`legend`, then notes on tests and rows, and warnings.
 
@@ -114,7 +97,10 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(ON_VAL)
     if warnings:
         out += on_known(table)
-    out += _on_missing_numbers(table) + _on_settings(table) + _on_paper(table)
+    out += _on_missing_numbers(table)
+    if table.pooled:
+        out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
+    out += _on_paper(table)
     if warnings:
         out += _on_warnings(table)
     return out
@@ -126,8 +112,6 @@ def _on_missing_numbers(table: Table) -> list[str]:
     why = why_not_averaged(table.runs)
     if why:
         out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
-    elif len(table.columns) > 1 and not is_averaged(table):
-        out.append("No mean over the columns: some rows lack a column.")
     if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
         few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
         out.append(f"{few} of ranks, whose p-values would be inaccurate.")
@@ -135,13 +119,6 @@ def _on_missing_numbers(table: Table) -> list[str]:
         count = counted(table.left_out, "run")
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
     return out
-
-
-def _on_settings(table: Table) -> list[str]:
-    """In which settings the runs of a cell differ."""
-    if not table.pooled:
-        return []
-    return [f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}."]
 
 
 def _on_paper(table: Table) -> list[str]:
@@ -218,7 +195,7 @@ def on_differences(table: Table) -> list[str]:
         f"Difference to {table.against}: mean over {counted(n, 'pair') if n else 'n pairs'}, in"
         f" square brackets Student's {percent(table)} interval (not corrected for the number of"
         f" rows), in parentheses the two-sided p ({TESTS[table.test]}, Holm's correction over the"
-        f" rows of a column; {ABSENT}: too few pairs for p ≤ {table.alpha:g})."
+        " rows of a column)."
     ]
 
 

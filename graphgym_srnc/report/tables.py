@@ -11,7 +11,6 @@ from graphgym_srnc.io.stats import mean
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Ranking, Table, why_not_averaged
 from graphgym_srnc.report.frame import COSTS
-from graphgym_srnc.report.statistics import least_pairs
 
 # Metrics and their printed names, in the order of print.
 METRICS = {
@@ -199,12 +198,9 @@ def differences(table: Table, metric: str) -> Grid:
     def text(cell: Any) -> str:
         if not cell.pairs >= 2:
             return ABSENT
-        family = sum(cells[row, cell.column].p >= 0 for row in table.rows)
-        is_tested = cell.pairs >= least_pairs(family, table.test, table.alpha)
-        p = f"{cell.p_holm:.2g}" if is_tested or cell.p_holm <= table.alpha else ABSENT
         numbers = (cell.difference, cell.difference_low, cell.difference_high)
         centre, low, high = (figure(metric, value, "+") for value in numbers)
-        text = f"{centre} [{low}, {high}] ({p})"
+        text = f"{centre} [{low}, {high}] ({cell.p_holm:.2g})"
         return f"{text}, n {cell.pairs}" if several else text
 
     rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
@@ -234,22 +230,10 @@ def means(table: Table, metric: str) -> Grid:
         columns["mean"] = boxes(*(figure(metric, value) for value in every))
     ranks = table.mean_ranks(metric)
     if ranks:
-        texts = [f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows]
-        beside = rank_marks(table, metric)
-        columns["rank"] = [Box(text, beside.get(row, "")) for row, text in zip(table.rows, texts)]
+        shown = (f"{ranks[row]:.1f}" if row in ranks else ABSENT for row in table.rows)
+        columns["rank"] = boxes(*shown)
     rows = [[Box(row), *own] for row, *own in zip(table.rows, *columns.values())]
     return Grid("", [row_head(table), *columns], rows, "means")
-
-
-def rank_marks(table: Table, metric: str) -> dict[str, str]:
-    """The marks of mean ranks by Nemenyi's test, if they are of a single column."""
-    tested = tested_ranks(table, metric)
-    if len(table.columns) > 1 or not tested:
-        return {}
-    (found,) = tested.values()
-    best = min(found.ranks.values())
-    near = {row: rank for row, rank in found.ranks.items() if rank - best < found.difference}
-    return {row: "best" if rank == best else "tied" for row, rank in near.items()}
 
 
 def is_averaged(table: Table) -> bool:

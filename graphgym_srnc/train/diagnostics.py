@@ -15,7 +15,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.core.text import aligned
 from graphgym_srnc.data.describe import few_labels, known_names, label_counts
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import detection_scores, expected_calibration_error, reliability
@@ -147,17 +146,6 @@ CHECKS = (
     ),
 )
 """Later warnings replace earlier ones of the same topic."""
-
-
-class Verdict(dict[str, Any]):
-    """What ``judge`` returns, shown in words."""
-
-    def __repr__(self) -> str:
-        told = [f"{topic}: {text}" for topic, text in self.get("sentences", {}).items()]
-        lines = [(name, f"{value:.4g}") for name, value in self.get("figures", {}).items()]
-        return "\n".join(
-            [*(told or ["No figure is beyond its bound."]), "", aligned(lines).rstrip()]
-        )
 
 
 @torch.no_grad()

@@ -52,7 +52,7 @@ class Episode:
     train: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(repr=False)
 class RunRecord:
     """Result of a run.
 
@@ -84,12 +84,6 @@ class RunRecord:
         # Predicted and most probable known class [2, V] of the target nodes in episode 0, which are
         # not stored.
         self.first: Tensor | None = None
-
-    def __repr__(self) -> str:
-        scores = self.test or self.val if self.history else {}
-        shown = [f", {name} {scores[name]:.3f}" for name in ("micro_f1", "macro_f1") if scores]
-        about = f"episode {self.best} of {len(self.history) - 1} by {self.selection}"
-        return f"RunRecord({self.task}: {about}{''.join(shown)})"
 
     @property
     def val(self) -> dict[str, float]:
