@@ -184,7 +184,7 @@ def _with_hop_means(graph: Graph, nodes: Tensor) -> np.ndarray | None:
         [part / np.linalg.norm(part, axis=1, keepdims=True).clip(1e-12) for part in parts]
     )
     if len(every) < every.shape[1]:
-        every = np.linalg.qr(every.T, mode="r").T
+        every = np.asarray(np.linalg.qr(every.T, mode="r")).T
     return every
 
 

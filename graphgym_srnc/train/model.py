@@ -315,7 +315,8 @@ def _read_out_of_fold(state: Mapping[str, Tensor], num_known: int) -> OutOfFold 
     ids = torch.empty(len(found.nodes), dtype=torch.long)
     log_p = torch.empty(len(ids), num_known)
     blank = OutOfFold(ids, ids, ids, log_p, torch.empty(()), torch.empty(len(ids)))
-    kinds = [[(value.dtype, value.shape) for value in part] for part in (found, blank)]
+    parts = (filter(torch.is_tensor, part) for part in (found, blank))
+    kinds = [[(value.dtype, value.shape) for value in part] for part in parts]
     if kinds[0] != kinds[1] or found.log_p.isnan().any() or not found.kept.isfinite():
         raise ValueError("its predictions of held-out labels are damaged")
     if len(ids) and not (0 <= found.labels.min() and found.labels.max() < num_known):
