@@ -22,7 +22,7 @@ NAMES = {  # keys of train.held_out, whose import takes seconds, and kinds of cl
     "linear": "logistic regression on features",
     "linear_hops": "logistic regression on features and hop means",
     "mlp": "MLP on features",
-    "sign": "MLP on features of 0 to 2 hops",
+    "sign": "MLP on features and hop means",
 }
 BACKBONES = {"linear": "mlp", "linear_hops": "sign"}  # of the GNN that reads what a control reads
 
