@@ -153,6 +153,11 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     assert as_known == pytest.approx(found["val"]["known_accuracy"])
     assert found["held_out"]["accuracy"] == pytest.approx(found["val"]["closed_accuracy"])
     assert [*found["held_out"]["alone"]] == ["linear", "linear_hops"]
+    low, high = proportion_confint(round(40 * as_known), 40, method="wilson")
+    last = (
+        f"MLP, unknown counted as wrong {100 * as_known:.1f} % {100 * low:.1f} to {100 * high:.1f}"
+    )
+    assert last in " ".join(told.split()) and as_known < found["held_out"]["accuracy"]
     assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
 
 
@@ -172,6 +177,10 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
         assert line.split() == [*name.split(), *right.split(), *interval.split()]
         assert [name, "r", "0", "80", right, interval] in cells
     assert words.by_class(result["held_out"]["classes"])[0] in found.text
+    some = {**result, "verdict": {"figures": {"unknown_share": 0.362}}}
+    assert words.details(some)[1:] == [
+        "36.2 % of the nodes are predicted as unknown; discover groups them"
+    ]
     # A table of a single number compares nothing.
     assert "Rows are methods" not in found.text
     # Without a score of each episode there is no curve; a single run has no deviation.

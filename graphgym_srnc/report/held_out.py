@@ -28,8 +28,20 @@ BACKBONES = {"linear": "mlp", "linear_hops": "sign"}  # of the GNN that reads wh
 
 
 def lines(result: Result) -> list[str]:
-    """Accuracy on held-out labels of a run and of simpler models, and of each class."""
-    return accuracy(result) + by_class((result.get("held_out") or {}).get("classes", {}))
+    """Accuracy on held-out labels of a run and of simpler models, and :func:`details`."""
+    return accuracy(result) + details(result)
+
+
+def details(result: Result) -> list[str]:
+    """Accuracy on held-out labels of each class, and the share of nodes predicted as unknown."""
+    found: Mapping[str, Any] = result.get("held_out") or {}
+    share = (result.get("verdict") or {}).get("figures", {}).get("unknown_share")
+    told = by_class(found.get("classes", {}))
+    if found and share and isinstance(share, float):
+        told.append(
+            f"{100 * share:.1f} % of the nodes are predicted as unknown; discover groups them"
+        )
+    return told
 
 
 def accuracy(result: Mapping[str, Any]) -> list[str]:
