@@ -183,11 +183,10 @@ def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = Non
     sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
     small = int((sizes <= SMALL).sum())
     if small:
-        text = (
-            f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes,"
-            f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
-            " neighbours and are less reliable."
-        )
+        single = int((sizes == 1).sum())
+        text = f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes"
+        text += f", {single:,} without a link." if single else "."
+        text += " Their predictions use few or no neighbours and are less reliable."
         if model.method.smoothing:
             text += " Their probabilities are too high."
         text += on_small(frame)
