@@ -492,8 +492,8 @@ def test_clusters_with_the_same_words_may_be_one_class(graph):
     assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
     assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
     assert "Right on 17 labels that the models had not learned. Above the last row" in html
-    table = html.partition('<table id="accuracy">')[2].partition("</table>")[0]
-    cells = re.findall(r"<td.*?>(.*?)</td>", table)
+    shown = html.partition('<table id="accuracy">')[2].partition("</table>")[0]
+    cells = re.findall(r"<td.*?>(.*?)</td>", shown)
     assert cells[:3] == ["SRNC+", "50.0 %", "30.0 to 70.0"] and cells[-2] == "40.0 %"
     merge = f"merge [{whole.number}, 4]"
     assert merge in html and "few!</p>" in html and "too few</strong>" in html

@@ -53,7 +53,7 @@ def scores_of(
         unknown = label == task.num_known
         result |= detection_scores(confidence, unknown, right)
         if not unknown.all():
-            result["closed_accuracy"] = float(right[~unknown].float().mean())
+            result["closed_accuracy"] = float(right[~unknown].double().mean())
     for name, metric in metrics.items():
         log_p = method.posterior(scores).clamp(min=1e-30).log().float().cpu()
         try:
