@@ -204,15 +204,6 @@ def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, ca
     assert "Models that were not trained on the label" in capsys.readouterr().out
 
 
-def test_the_surest_disagreements_have_titles():
-    frame = pandas.DataFrame({"given_label": ["a", "b"], "split": ["train", "train"]})
-    frame = frame.assign(id=["n1", "n2"], probability=0.5, title=["A mollusc", "x" * 60])
-    frame["class"] = "c"
-    _, head, first, second = predictions.on_disagreements(frame, frame, True)
-    assert head.split()[-1] == "title" and first.split() == ["n1", "a", "c", "0.50", "A", "mollusc"]
-    assert second.split()[-1] == "x" * 49 + "…"
-
-
 def test_learned_labels_that_were_not_held_out_are_not_compared():
     held = OutOfFold(*[torch.tensor([0, 3])] * 3, torch.zeros(2, 2), torch.tensor(1.0))
     parts = ["train", "train", "test", "train", ""]
@@ -387,3 +378,12 @@ def test_an_estimator_says_how_good_it_is_on_held_out_labels():
     assert found["labels"] == found["of"] == 60
     assert found["low"] <= found["accuracy"] <= found["high"]
     assert found["as_known"]["high"] <= 1
+
+
+def test_the_surest_disagreements_have_titles():
+    frame = pandas.DataFrame({"given_label": ["a", "b"], "split": ["train", "train"]})
+    frame = frame.assign(id=["n1", "n2"], probability=0.5, title=["A mollusc", "x" * 60])
+    frame["class"] = "c"
+    _, head, first, second = predictions.on_disagreements(frame, frame, True)
+    assert head.split()[-1] == "title" and first.split() == ["n1", "a", "c", "0.50", "A", "mollusc"]
+    assert second.split()[-1] == "x" * 49 + "…"
