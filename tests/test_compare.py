@@ -715,9 +715,29 @@ def test_own_graphs_without_test_scores_are_compared_on_validation(tmp_path, tes
 
 
 def test_labels_that_a_method_held_out_stand_for_validation_nodes(tmp_path):
-    record = {"val": {}, "test": {}, "held_out": {"as_known": 0.75}}
+    share = {"low": 0.6, "high": 0.9}
+    known = {"accuracy": 0.75, **share}
+    held_out = {"accuracy": 0.85, **share, "as_known": known, "alone": {"linear": known}}
+    record = {"val": {}, "test": {}, "held_out": held_out}
     store_runs(tmp_path, "own", [0.5, 0.6], task="file/mine", record=record)
-    assert cell(table_of(tmp_path), "GCN", "mine").mean == 0.75
+    found = table_of(tmp_path)
+    assert found.metrics == ("closed_accuracy", "micro_f1")
+    cells = [found.of(metric)["GCN", "mine"].mean for metric in found.metrics]
+    assert cells == pytest.approx([0.85, 0.75])
+    # A method that predicts no node as unknown has no threshold.
+    record = {"val": {"micro_f1": 0.8}, "test": {}}
+    store_runs(tmp_path, "closed", [0.5], "doc", task="file/mine", record=record)
+    found = table_of(tmp_path)
+    cells = [found.of(metric)["DOC", "mine"].mean for metric in found.metrics]
+    assert cells == pytest.approx([0.8, 0.8])
+
+
+def test_a_share_of_held_out_labels_that_is_no_number_makes_a_record_unreadable(tmp_path):
+    bad = {"accuracy": 0.8, "low": 0.7, "high": "much"}
+    record = {"val": {}, "held_out": {**bad, "high": 0.9, "as_known": bad, "alone": {}}}
+    home = store_runs(tmp_path, "own", [0.5, 0.6], task="file/mine", record=record)
+    with pytest.raises(InputError, match="2 unreadable"):
+        collect([home])
 
 
 def test_tables_are_written_and_shown(tmp_path, capsys):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -85,18 +83,14 @@ def test_all_mixtures_have_the_weights_that_held_out_labels_chose():
     assert found.correct(found.log_p).tolist() == right and 0 < sum(right) < len(right)
 
 
-def test_each_classifier_is_judged_alone_on_the_labels_that_it_did_not_learn():
+def test_the_gnn_is_judged_alone_on_the_labels_that_it_did_not_learn():
     found = held_out()
-    found.folds[0].evidence.specs = [SimpleNamespace(kind=kind) for kind in ("first", "second")]
-    alone = found.out_of_fold(found.log_p).alone
-    for number, kind in enumerate(alone):
-        right = [
-            int(fold.evidence.log_p[number, node].argmax() == label)
-            for fold in found.folds
-            for node, label in zip(fold.held_out, fold.held_out_labels)
-        ]
-        assert alone[kind].tolist() == right and 0 < sum(right) < len(right)
-    assert [*alone] == ["first", "second"]
+    right = [
+        int(fold.evidence.log_p[0, node].argmax() == label)
+        for fold in found.folds
+        for node, label in zip(fold.held_out, fold.held_out_labels)
+    ]
+    assert found.out_of_fold(found.log_p).gnn.tolist() == right and 0 < sum(right) < len(right)
 
 
 def test_ranks_are_shares_of_the_pool_with_lower_scores():

@@ -11,11 +11,13 @@ import torch
 from conftest import make_graph, refusal, rows
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.preprocessing import normalize
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 from stored import Page
 
 from graphgym_srnc import SRNCPlus, load
+from graphgym_srnc.backbones.graph import prepare
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -73,28 +75,62 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     assert found["labels"] == found["of"] == 80
     assert found["accuracy"] == pytest.approx(float(correct.float().mean()))
     assert (found["low"], found["high"]) == pytest.approx((low, high))
-    assert found["as_known"] <= found["accuracy"]
+    kept = round(float(correct.sum() * held.kept))
+    low, high = proportion_confint(kept, len(correct), method="wilson")
+    shares = {"accuracy": kept / len(correct), "low": low, "high": high}
+    assert found["as_known"] == pytest.approx(shares) and kept <= correct.sum()
     assert load(run_with_wrong_labels / "r").record_.best == result["selected"] > 0
     assert words.on_classes(result, {"0", "1", "2"}) == (80, int(correct.sum()))
     first = held.labels == 0
     assert words.on_classes(result, {"0"}) == (int(first.sum()), int(correct[first].sum()))
-    assert [*found["alone"]] == ["gcnconv", "sign", "mlp", "linear"]
+    assert [*found["alone"]] == ["gcnconv", "linear", "linear_hops"]
     assert result["test"] == {} and not set(held.nodes.tolist()) - set(range(80))
-    for kind, right in held.alone.items():
-        assert found["alone"][kind]["accuracy"] == pytest.approx(float(right.mean()))
+    for kind, one in found["alone"].items():
+        low, high = proportion_confint(round(80 * one["accuracy"]), 80, method="wilson")
+        assert (one["low"], one["high"]) == pytest.approx((low, high)), kind
+    assert found["alone"]["gcnconv"]["accuracy"] == pytest.approx(float(held.gnn.mean()))
 
 
-def test_the_linear_control_is_cross_validated_logistic_regression(run_with_wrong_labels):
+def test_the_linear_controls_are_cross_validated_logistic_regression(run_with_wrong_labels):
+    loaded = build.load_model(run_with_wrong_labels / "r")
+    task = build.task_of(loaded)
+    noisy = task.source.clone()
+    noisy.x = noisy.x + 2 * torch.rand(noisy.x.shape, generator=torch.Generator().manual_seed(0))
+    graph = prepare(noisy, "l2")
+    held = loaded.method.out_of_fold
+    right = held_out.linear_controls(graph, task, held)
+    settings = {"C": held_out.INVERSE_PENALTY, "class_weight": "balanced", "max_iter": 200}
+    x, y = graph.x.numpy(), held.labels.numpy()
+    folds = PredefinedSplit(held.fold.numpy())
+    links = np.zeros((120, 120))
+    links[tuple(task.source.edge_index.numpy())] = 1
+    mean = links / links.sum(1, keepdims=True).clip(1)
+    hops = np.hstack([normalize(part) for part in (x, mean @ x, mean @ mean @ x)])
+    for name, inputs in (("linear", x), ("linear_hops", hops)):
+        own = inputs[held.nodes.numpy()]
+        expected = cross_val_predict(LogisticRegression(**settings), own, y, cv=folds)
+        assert right[name].tolist() == (expected == y).tolist(), name
+    assert right["linear"].tolist() != right["linear_hops"].tolist()
+
+
+def test_coordinates_in_the_space_of_few_rows_have_the_same_inner_products():
+    graph = make_graph(num_nodes=40)
+    graph.x = torch.rand(40, 30, generator=torch.Generator().manual_seed(0))
+    prepared = prepare(graph)
+    few = held_out._with_hop_means(prepared, torch.arange(20))
+    many = held_out._with_hop_means(prepared, torch.cat([torch.arange(20)] * 5))
+    assert few.shape == (20, 20) and many.shape == (100, 90)
+    np.testing.assert_allclose(few @ few.T, (many @ many.T)[:20, :20], atol=1e-5)
+
+
+def test_a_control_with_too_many_numbers_is_left_out(run_with_wrong_labels, monkeypatch):
     loaded = build.load_model(run_with_wrong_labels / "r")
     task = build.task_of(loaded)
     graph = loaded.method.prepared(task.source)
-    held = loaded.method.out_of_fold
-    right = held_out.linear_control(graph, task, held)
-    settings = {"C": held_out.INVERSE_PENALTY, "class_weight": "balanced", "max_iter": 200}
-    x, y = graph.x[held.nodes].numpy(), held.labels.numpy()
-    folds = PredefinedSplit(held.fold.numpy())
-    expected = cross_val_predict(LogisticRegression(**settings), x, y, cv=folds)
-    assert right.tolist() == (expected == y).tolist()
+    monkeypatch.setattr(held_out, "MAX_ENTRIES", int((graph.x[:80] != 0).sum()))
+    assert [*held_out.linear_controls(graph, task, loaded.method.out_of_fold)] == ["linear"]
+    monkeypatch.setattr(held_out, "MAX_ENTRIES", 10)
+    assert held_out.linear_controls(graph, task, loaded.method.out_of_fold) == {}
 
 
 def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
@@ -113,8 +149,15 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     told = capsys.readouterr().out
     found = json.loads((run_with_wrong_labels / "erm/0/result.json").read_text())
     assert found["held_out"]["labels"] == 40
-    assert found["held_out"]["as_known"] == pytest.approx(found["val"]["known_accuracy"])
-    assert [*found["held_out"]["alone"]] == ["linear"]
+    as_known = found["held_out"]["as_known"]["accuracy"]
+    assert as_known == pytest.approx(found["val"]["known_accuracy"])
+    assert found["held_out"]["accuracy"] == pytest.approx(found["val"]["closed_accuracy"])
+    assert [*found["held_out"]["alone"]] == ["linear", "linear_hops"]
+    low, high = proportion_confint(round(40 * as_known), 40, method="wilson")
+    last = (
+        f"MLP, unknown counted as wrong {100 * as_known:.1f} % {100 * low:.1f} to {100 * high:.1f}"
+    )
+    assert last in " ".join(told.split()) and as_known < found["held_out"]["accuracy"]
     assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
 
 
@@ -125,13 +168,21 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     page = tmp_path / "page.html"
     assert main(["report", str(run_with_wrong_labels / "r"), "--out", str(page)]) == 0
     found = Page(page.read_text())
-    terminal = " ".join(" ".join(words.accuracy(result)).split())
-    held = result["held_out"]
-    right, as_known = (f"{100 * held[key]:.1f}" for key in ("accuracy", "as_known"))
-    interval = f"{100 * held['low']:.1f} to {100 * held['high']:.1f}"
-    assert f"SRNC+ {right} % (95 % interval: {interval})" in terminal
+    _, rows, _ = words.figures(result)
+    names = [name for name, *_ in rows]
+    assert names[0] == "SRNC+" and names[1:4] == [*map(words.name_of, result["held_out"]["alone"])]
+    terminal = words.accuracy(result)
     cells = [[text for text, _ in row] for table in found.tables for row in table]
-    assert ["r", "0", "SRNC+", "80", right, interval, as_known] in cells
+    for (name, right, interval), line in zip(rows, terminal[2:]):
+        assert line.split() == [*name.split(), *right.split(), *interval.split()]
+        assert [name, "r", "0", "80", right, interval] in cells
+    assert words.by_class(result["held_out"]["classes"])[0] in found.text
+    some = {**result, "verdict": {"figures": {"unknown_share": 0.362}}}
+    assert words.details(some)[1:] == [
+        "36.2 % of the nodes are predicted as unknown; discover groups them"
+    ]
+    # A table of a single number compares nothing.
+    assert "Rows are methods" not in found.text
     # Without a score of each episode there is no curve; a single run has no deviation.
     assert "Training curves" not in found.text and "deviation" not in found.text
     assert "are those of the last episode" in found.text
@@ -154,7 +205,7 @@ def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, ca
 
 
 def test_learned_labels_that_were_not_held_out_are_not_compared():
-    held = OutOfFold(*[torch.tensor([0, 3])] * 3, torch.zeros(2, 2), torch.tensor(1.0), {})
+    held = OutOfFold(*[torch.tensor([0, 3])] * 3, torch.zeros(2, 2), torch.tensor(1.0))
     parts = ["train", "train", "test", "train", ""]
     assert predictions.judged(["a", "b", "c", "a", ""], parts, held) == ["a", "", "c", "a", ""]
     frame = pandas.DataFrame({"given_label": ["a", ""], "split": ["train", "train"]})
@@ -166,8 +217,6 @@ def test_learned_labels_that_were_not_held_out_are_not_compared():
 def test_damaged_predictions_of_held_out_labels_are_refused(run_with_wrong_labels, tmp_path):
     held = build.load_model(run_with_wrong_labels / "r").method.out_of_fold
     good = {model.HELD_OUT + name: value for name, value in held._asdict().items()}
-    alone = good.pop(model.HELD_OUT + "alone")
-    good |= {f"{model.HELD_OUT}alone.{name}": value for name, value in alone.items()}
     read = model._read_out_of_fold(good, 3)
     assert isinstance(read, OutOfFold) and read.log_p.equal(held.log_p)
     for name, value in (
@@ -175,7 +224,7 @@ def test_damaged_predictions_of_held_out_labels_are_refused(run_with_wrong_label
         ("labels", held.labels + 3),
         ("log_p", held.log_p * torch.nan),
         ("kept", held.kept[None]),
-        ("alone.mlp", held.labels),
+        ("gnn", held.labels),
     ):
         with pytest.raises(ValueError, match="held-out label"):
             model._read_out_of_fold({**good, model.HELD_OUT + name: value}, 3)
@@ -186,9 +235,13 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
 ):
     result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
     assert words.on_better(result) == "" and words.alternative(result) == {}
-    result["held_out"]["alone"]["linear"] = {"accuracy": 1.0, "p_value": 0.01}
+    better = {"accuracy": 1.0, "p_value": 0.01}
     result["held_out"]["accuracy"] = 0.5
-    assert words.alternative(result) == {"train.mode": "erm", "gnn.layer_type": "mlp"}
+    for kind, layer in (("gcnconv", "gcnconv"), ("linear_hops", "sign"), ("linear", "mlp")):
+        alone = {kind: better, "other": {"accuracy": 0.9, "p_value": 0.01}}
+        one = {**result, "held_out": {**result["held_out"], "alone": alone}}
+        assert words.alternative(one) == {"train.mode": "erm", "gnn.layer_type": layer}
+    result["held_out"]["alone"]["linear"] = better
     assert "logistic regression on features" in words.on_better(result)
     result["held_out"]["alone"]["linear"]["p_value"] = 0.2
     assert words.on_better(result) == ""
@@ -207,11 +260,12 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
 def test_a_run_after_naming_is_compared_on_the_classes_of_before():
     def held_out(right: int, kept: float = 1.0) -> dict:
         classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
-        return {"held_out": {"classes": classes, "accuracy": 0.8, "as_known": kept * 0.8}}
+        as_known = {"accuracy": kept * 0.8}
+        return {"held_out": {"classes": classes, "accuracy": 0.8, "as_known": as_known}}
 
     known = {"a": {"labels": 40, "right": 36}}
     parent = {"run": "results/x", "held_out": {"classes": known, "labels": 40, "accuracy": 0.9}}
-    parent["held_out"] |= {"low": 0.77, "as_known": 0.85}
+    parent["held_out"]["as_known"] = {"accuracy": 0.85, "low": 0.72}
     (same,) = words.after_naming(held_out(45), parent)
     assert "results/x knew: 85.0 % of 40 labels" in same and "90.0 % of 50 now" in same
     assert len(words.after_naming(held_out(37), parent)) == 1
@@ -310,4 +364,14 @@ def test_an_estimator_says_how_good_it_is_on_held_out_labels():
     fitted = SRNCPlus(rounds=1, steps=30, fit_steps=5, cluster_steps=5).fit(graph)
     found = fitted.scores_["held_out"]
     assert found["labels"] == found["of"] == 60
-    assert found["low"] <= found["accuracy"] <= found["high"] and found["as_known"] <= 1
+    assert found["low"] <= found["accuracy"] <= found["high"]
+    assert found["as_known"]["high"] <= 1
+
+
+def test_the_surest_disagreements_have_titles():
+    frame = pandas.DataFrame({"given_label": ["a", "b"], "split": ["train", "train"]})
+    frame = frame.assign(id=["n1", "n2"], probability=0.5, title=["A mollusc", "x" * 60])
+    frame["class"] = "c"
+    _, head, first, second = predictions.on_disagreements(frame, frame, True)
+    assert head.split()[-1] == "title" and first.split() == ["n1", "a", "c", "0.50", "A", "mollusc"]
+    assert second.split()[-1] == "x" * 49 + "…"

@@ -214,7 +214,7 @@ def test_a_graph_with_new_nodes_in_every_form(run_folder):
     np.save(folder / "edges.npy", edges.numpy())
     np.save(folder / "features.npy", x.numpy())
     others = "".join(f"n{v},text\n" for v in range(1, 210))
-    (folder / "nodes.csv").write_text("id,text\n=1+2,first\n" + others)
+    (folder / "nodes.csv").write_text('id,text\n=1+2,"=A1\nbody"\n' + others)
     for words in (
         ["--graph", run_folder / "new.pt"],
         ["--graph", run_folder / "new.npz"],
@@ -230,6 +230,8 @@ def test_a_graph_with_new_nodes_in_every_form(run_folder):
         )
         ids = ["'=1+2", "n1"] if words[1] == folder else [None, None]
         assert [row.get("id") for row in table[:2]] == ids
+        titles = ["'=A1", "text"] if words[1] == folder else [None, None]
+        assert [row.get("title") for row in table[:2]] == titles
     saved.method.smoothing = 1
     (note,) = predictions.notes(saved, Data(x=x, edge_index=old.edge_index))
     some = {"component_size": [1] * 12, "split": ["val"] * 10 + ["train", ""]}
@@ -244,6 +246,8 @@ def test_a_graph_with_new_nodes_in_every_form(run_folder):
         "3 of 12 nodes predicted as unknown are more likely of some known class"
     )
     assert predictions.on_unknown(pandas.DataFrame(some | {"p_known": [0.4] * 12})) == []
+    (every,) = predictions.on_unknown(pandas.DataFrame(some | {"p_known": [0.6] * 12}))
+    assert every.startswith("12 of 12 nodes predicted as unknown")
     assert "11 without a link" in note and "Their probabilities are too high" in note
 
 

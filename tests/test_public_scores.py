@@ -39,9 +39,12 @@ def again(model: api.Estimator, graph: Data, nodes: np.ndarray) -> dict[str, flo
     )
     found = classification_scores(predicted, label, num_known, open_set)
     if open_set:
-        best = model.predict_proba(graph)[nodes][:, :num_known].argmax(1)
+        best = torch.from_numpy(model.predict_proba(graph)[nodes][:, :num_known].argmax(1))
         confidence = torch.from_numpy(model.decision_function(graph)[nodes])
-        found |= detection_scores(confidence, label == num_known, torch.from_numpy(best) == label)
+        found |= detection_scores(confidence, label == num_known, best == label)
+        known = label < num_known
+        if known.any():
+            found["closed_accuracy"] = float((best == label)[known].double().mean())
     return found
 
 

@@ -211,5 +211,8 @@ def test_the_command_writes_the_page(results, tmp_path, capsys, monkeypatch):
     found = Page((tmp_path / "results.html").read_text(encoding="utf-8"))
     assert "skipped 7 runs of same with" in found.text
     monkeypatch.setattr(pages, "render", lambda *words: "new")
-    assert main(words) == 2 and (tmp_path / "results.html").read_text() != "new"
-    assert main([*words, "--overwrite"]) == 0 and (tmp_path / "results.html").read_text() == "new"
+    assert main([*words, "--out", "results.html"]) == 2
+    assert main(words) == 0 and (tmp_path / "results.html").read_text() == "new"
+    # It is no longer a page of this command.
+    assert main(words) == 2 and "add --overwrite" in capsys.readouterr().err
+    assert main([*words, "--overwrite"]) == 0

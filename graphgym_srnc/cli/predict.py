@@ -20,6 +20,7 @@ from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
+from graphgym_srnc.own.discover.words import titles
 from graphgym_srnc.report import why
 from graphgym_srnc.train.explain import explain
 from graphgym_srnc.train.model import Prediction, TrainedModel
@@ -131,7 +132,8 @@ def _tables(
             raise InputError.plain("--disagreements", "no node of the graph has a label")
     progress.doing("predicting", 0.2 if args.folds else 0.8)
     prediction = model.predict(graph)
-    frame = predictions.table(model, graph, prediction, found.ids, given, split, args.probabilities)
+    named = args.probabilities, titles(found)
+    frame = predictions.table(model, graph, prediction, found.ids, given, split, *named)
     lines = predictions.summary(model, frame)
     warnings = records.warnings_of(model.result).values()
     lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
@@ -142,9 +144,7 @@ def _tables(
             if not args.folds and model.method.out_of_fold is not None:
                 given = predictions.judged(given, split, model.method.out_of_fold)
             prediction = compared
-            frame = predictions.table(
-                model, graph, prediction, found.ids, given, split, args.probabilities
-            )
+            frame = predictions.table(model, graph, prediction, found.ids, given, split, *named)
         told, other = _disagreements(args, frame, found, compared is not None)
         lines += told
         files |= other

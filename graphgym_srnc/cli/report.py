@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import told
-from graphgym_srnc.report import page
+from graphgym_srnc.report import html, page
 from graphgym_srnc.report.frame import collect
 
 
@@ -20,7 +20,8 @@ def main(args: argparse.Namespace) -> None:
     """
     # Not in DIR: GraphGym's agg_batch takes whatever lies there for an experiment.
     out = args.out or f"{Path(args.folders[0]).resolve().name or 'report'}.html"
-    arguments.check_out("--out", out, args.overwrite, (".html", ".htm"))
+    replaces = args.overwrite or not args.out and html.is_report(Path(out))
+    arguments.check_out("--out", out, replaces, (".html", ".htm"))
     found = collect(args.folders)
     content = page.render(found, args.metric, args.against, args.paper, args.ddof, told).encode()
     for remark in found.remarks():

@@ -42,6 +42,7 @@ def table(
     given: Sequence[str] | None = None,
     parts: Sequence[str] | None = None,
     probabilities: bool = False,
+    titles: Sequence[str] | None = None,
 ) -> pandas.DataFrame:
     """A row per node; see ``given_labels`` and ``split``."""
     label = prediction.label
@@ -50,6 +51,8 @@ def table(
     columns: dict[str, Any] = {"node": range(len(label))}
     if ids is not None:
         columns["id"] = ids
+    if titles is not None:
+        columns["title"] = titles
     columns["class"] = [names[k] for k in label.tolist()]
     if given is not None:
         columns |= {"given_label": given, "split": parts}
@@ -137,10 +140,14 @@ def on_disagreements(
     if other.empty:
         return [text]
     id = "id" if "id" in other else "node"
-    lines = [["  node", "given label", "predicted", "probability"]]
-    for row in other[[id, "given_label", "class", "probability"]].head(most).values.tolist():
+    titles = ["title"] if "title" in other else []
+    lines = [["  node", "given label", "predicted", "probability", *titles]]
+    wanted = [id, "given_label", "class", "probability", *titles]
+    for row in other[wanted].head(most).values.tolist():
         node, *classes = (short(cell, 24) for cell in row[:3])
-        lines.append([f"  {node}", *classes, f"{row[3]:.2f}"])
+        lines.append(
+            [f"  {node}", *classes, f"{row[3]:.2f}", *(short(cell, 50) for cell in row[4:])]
+        )
     return [f"{text} The surest ones are:", *aligned(lines).splitlines()]
 
 
@@ -176,11 +183,10 @@ def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = Non
     sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
     small = int((sizes <= SMALL).sum())
     if small:
-        text = (
-            f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes,"
-            f" {int((sizes == 1).sum()):,} without a link. Their predictions use few or no"
-            " neighbours and are less reliable."
-        )
+        single = int((sizes == 1).sum())
+        text = f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes"
+        text += f", {single:,} without a link." if single else "."
+        text += " Their predictions use few or no neighbours and are less reliable."
         if model.method.smoothing:
             text += " Their probabilities are too high."
         text += on_small(frame)
@@ -196,7 +202,7 @@ def on_unknown(frame: pandas.DataFrame | None) -> list[str]:
         return []
     unknown = frame["class"] == UNKNOWN
     doubtful = int((unknown & (frame["p_known"] > 0.5)).sum())
-    if not doubtful or doubtful == int(unknown.sum()):  # then p_known has another scale
+    if not doubtful:
         return []
     return [
         f"{doubtful:,} of {counted(int(unknown.sum()), 'node')} predicted as {UNKNOWN} are more"

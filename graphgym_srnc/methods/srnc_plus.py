@@ -618,11 +618,13 @@ class SRNCPlus(ClusterMethod):
 
     def stages(self, graph: Data) -> dict[str, Tensor]:
         is_first = self.plan.finds_unknown and not self.plan.iteration
-        second = "with the first scores of the unknown class" if is_first else "smoothed over links"
+        second = (
+            "unknown likelier where few nodes have labels" if is_first else "averaged over links"
+        )
         return {
-            "mixture of the classifiers": self.logits(graph),
+            "classifiers combined by their shares": self.logits(graph),
             second: self.uncorrected(graph),
-            "corrected for class shares": self.predict(graph),
+            "frequent classes made less probable": self.predict(graph),
         }
 
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:

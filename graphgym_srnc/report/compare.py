@@ -295,12 +295,17 @@ def _rivals(
 def default_metrics(runs: DataFrame, split: str) -> list[str]:
     """Micro-F1, and beside it what it hides of unknown classes.
 
-    That is HS, or the recall of unknown nodes in runs without it. Runs without an unknown test node
-    have the share of nodes predicted as unknown.
+    That is HS, or the recall of unknown nodes in runs without it. Runs without an unknown node have
+    the share of nodes predicted as unknown, and first, on your own graphs, the accuracy before any
+    node is predicted as unknown: thresholds of methods differ.
     """
     scored = runs.dropna(axis=1, how="all").columns
     beside = [name for name in ("hs", "unknown_recall") if f"{split}_{name}" in scored]
-    return ["micro_f1", *beside[:1], *[name for name in (SHARE,) if f"{split}_{name}" in scored]]
+    shares = [name for name in (SHARE,) if f"{split}_{name}" in scored]
+    names = ("closed_accuracy", "known_accuracy")
+    thresholds = not beside and all(f"{split}_{name}" in scored for name in names)
+    is_own = runs["dataset.format"].eq("file").all()
+    return [*names[: int(thresholds and is_own)], "micro_f1", *beside[:1], *shares]
 
 
 def blind(runs: DataFrame, split: str) -> set[Place]:

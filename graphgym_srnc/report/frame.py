@@ -278,17 +278,28 @@ def _row(result: records.Result) -> dict[str, Any]:
     figures = (result.get("verdict") or {}).get("figures", {})
     if "unknown_recall" not in test:  # all that scores of known classes hide
         test = {"unknown_share": figures.get("test_unknown_share")} | test
-    val = result["val"]
-    as_known = (result.get("held_out") or {}).get("as_known")
-    if not val and as_known is not None:  # labels that a method held out in turn
-        val = {"micro_f1": as_known, "known_accuracy": as_known}
+    val = _on_held_out(result) | result["val"]
     for split, part in zip(stats.SPLITS, (train, val, test)):
+        if "known_accuracy" not in part and "micro_f1" in part:  # no node can be unknown
+            part = {"closed_accuracy": part["micro_f1"]} | part
         found = ((f"{split}_{clean(name)}", value) for name, value in part.items())
         row |= {key: float(value) for key, value in found if _is_score(value)}
     for key, value in flatten(result["config"]).items():
         if key not in row and not key.startswith(SCORES):
             row[key] = _hashable(value)
     return row
+
+
+def _on_held_out(result: records.Result) -> dict[str, float]:
+    """Scores on labels that a method held out in turn, which stand for validation nodes."""
+    found = result.get("held_out") or {}
+    if not found:
+        return {}
+    for part in (found, found["as_known"], *found["alone"].values()):
+        if not all(_is_score(part[name]) for name in ("accuracy", "low", "high")):
+            raise ValueError("a share of held-out labels is no number")
+    share = found["as_known"]["accuracy"]
+    return {"closed_accuracy": found["accuracy"], "micro_f1": share, "known_accuracy": share}
 
 
 def _is_score(value: Any) -> bool:

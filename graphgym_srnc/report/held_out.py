@@ -11,21 +11,37 @@ from graphgym_srnc.report.names import LAYERS, method_name
 from graphgym_srnc.report.tables import Grid, boxes
 
 INTERVAL = "95 % interval"
-AS_KNOWN = "and not predicted as unknown"
-ON_AS_KNOWN = "expect this for known classes; the models below predict no node as unknown"
+AS_KNOWN = "unknown counted as wrong"
+ON_AS_KNOWN = (
+    "Above the last row, each model chooses among the known classes. Expect the last row for nodes"
+    " of known classes."
+)
 SHOWN = 20  # most classes in a line
 SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
-LINEAR = "linear"  # as in train.held_out, whose import takes seconds
-NAMES = {
-    LINEAR: "logistic regression on features",
+NAMES = {  # keys of train.held_out, whose import takes seconds, and kinds of classifiers
+    "linear": "logistic regression on features",
+    "linear_hops": "logistic regression on features and hop means",
     "mlp": "MLP on features",
-    "sign": "MLP on features of 0 to 2 hops",
+    "sign": "MLP on features and hop means",
 }
+BACKBONES = {"linear": "mlp", "linear_hops": "sign"}  # of the GNN that reads what a control reads
 
 
 def lines(result: Result) -> list[str]:
-    """Accuracy on held-out labels of a run and of simpler models, and of each class."""
-    return accuracy(result) + by_class((result.get("held_out") or {}).get("classes", {}))
+    """Accuracy on held-out labels of a run and of simpler models, and :func:`details`."""
+    return accuracy(result) + details(result)
+
+
+def details(result: Result) -> list[str]:
+    """Accuracy on held-out labels of each class, and the share of nodes predicted as unknown."""
+    found: Mapping[str, Any] = result.get("held_out") or {}
+    share = (result.get("verdict") or {}).get("figures", {}).get("unknown_share")
+    told = by_class(found.get("classes", {}))
+    if found and share and isinstance(share, float):
+        told.append(
+            f"{100 * share:.1f} % of the nodes are predicted as unknown; discover groups them"
+        )
+    return told
 
 
 def accuracy(result: Mapping[str, Any]) -> list[str]:
@@ -33,58 +49,47 @@ def accuracy(result: Mapping[str, Any]) -> list[str]:
     found = figures(result)
     if not found:
         return []
-    head, rows = found
-    return [head, *aligned([[f"  {name}", *rest] for name, *rest in rows]).splitlines()]
+    head, rows, remark = found
+    table = [["  model", "right", INTERVAL], *([f"  {name}", *rest] for name, *rest in rows)]
+    return [f"{head}:", *aligned(table).splitlines(), *filter(None, [remark])]
 
 
-def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]]] | None:
-    """What was judged, and the name, accuracy and a remark of each model; None if no label was."""
+def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | None:
+    """What was judged, the name, accuracy and interval of each model, and what to expect of them.
+
+    None if no label was held out.
+    """
     found: Mapping[str, Any] = result.get("held_out") or {}
     if not found:
         return None
-    rows = [
-        [
-            method_name(result["method"], result["backbone"]),
-            f"{100 * found['accuracy']:.1f} %",
-            f"({INTERVAL}: {_interval(found)})",
-        ]
-    ]
-    if found["as_known"] < found["accuracy"]:
-        share = f"{100 * found['as_known']:.1f} %"
-        rows.append(
-            [
-                f"  {AS_KNOWN}",
-                share,
-                "expect this for known classes; the models below predict none as unknown",
-            ]
-        )
-    for kind, one in found["alone"].items():
-        rows.append([name_of(kind), f"{100 * one['accuracy']:.1f} %", ""])
+    own = method_name(result["method"], result["backbone"])
+    rows = [[own, *_share(found)]]
+    rows += [[name_of(kind), *_share(one)] for kind, one in found["alone"].items()]
+    remark = ""
+    if found["as_known"]["accuracy"] < found["accuracy"]:
+        rows.append([f"{own}, {AS_KNOWN}", *_share(found["as_known"])])
+        remark = ON_AS_KNOWN
     of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
-    head = f"right on {found['labels']:,}{of_all} labels that the models had not learned:"
-    return head, rows
+    head = f"right on {found['labels']:,}{of_all} labels that the models had not learned"
+    return head, rows, remark
 
 
 def grid(experiments: Sequence[Experiment]) -> Grid:
-    """Accuracy on held-out labels of each run that has any, under the names of :func:`accuracy`."""
+    """:func:`figures` of each run that has any."""
     rows = []
     for one in experiments:
         for seed, result in sorted(one.results.items()):
-            found: Mapping[str, Any] = result.get("held_out") or {}
-            if found:
-                right = f"{100 * found['accuracy']:.1f}"
-                as_known = f"{100 * found['as_known']:.1f}"
-                method = method_name(result["method"], result["backbone"])
-                labels = f"{found['labels']:,}"
-                rows.append(
-                    boxes(one.name, seed, method, labels, right, _interval(found), as_known)
-                )
-    head = ["experiment", "seed", "method", "labels", "right", INTERVAL, AS_KNOWN]
-    return Grid("", head, rows)
+            found = figures(result)
+            labels = f"{result['held_out']['labels']:,}" if found else ""
+            for name, *share in found[1] if found else ():
+                rows.append(boxes(name, one.name, seed, labels, *share))
+    return Grid("", ["model", "experiment", "seed", "labels", "right", INTERVAL], rows)
 
 
-def _interval(found: Mapping[str, Any]) -> str:
-    return f"{100 * found['low']:.1f} to {100 * found['high']:.1f}"
+def _share(found: Mapping[str, float]) -> tuple[str, str]:
+    """A share in %, and its interval."""
+    low, high = 100 * found["low"], 100 * found["high"]
+    return f"{100 * found['accuracy']:.1f} %", f"{low:.1f} to {high:.1f}"
 
 
 def by_class(classes: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -156,14 +161,14 @@ def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
         return []
     now = result["held_out"]
     # Nodes predicted as unknown count as wrong both times.
-    share = right / total * now["as_known"] / max(now["accuracy"], 1e-12)
-    earlier = before["as_known"]
+    share = right / total * now["as_known"]["accuracy"] / max(now["accuracy"], 1e-12)
+    earlier = before["as_known"]["accuracy"]
     text = (
         f"On the classes that {parent.get('run', 'the earlier run')} knew:"
         f" {100 * earlier:.1f} % of {counted(before['labels'], 'label')} right, and not predicted"
         f" as unknown, before you named clusters, {100 * share:.1f} % of {total:,} now."
     )
-    if share >= earlier - (before["accuracy"] - before["low"]):
+    if share >= before["as_known"]["low"]:
         return [text]
     return [
         text,
@@ -200,7 +205,7 @@ def alternative(result: Result) -> dict[str, str]:
     """Settings of a model that may suit the graph of a run better; empty if none is known."""
     kind = better(result)
     if kind:
-        return {"train.mode": "erm", "gnn.layer_type": "mlp" if kind == LINEAR else kind}
+        return {"train.mode": "erm", "gnn.layer_type": BACKBONES.get(kind, kind)}
     sentences = (result.get("verdict") or {}).get("sentences", {})
     if "homophily" in sentences and result["method"] != "srnc_plus":
         return {"train.mode": "srnc_plus"}

@@ -7,6 +7,10 @@ from typing import Any
 
 import jinja2
 
+from graphgym_srnc.io import atomic
+
+REPORT = b'<meta name="generator" content="graphgym-srnc report">'  # as in base.html
+
 
 def fill(template: Path, **words: Any) -> str:
     """A page from a template, which may extend ``base.html`` here; all text is escaped."""
@@ -18,4 +22,10 @@ def fill(template: Path, **words: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template.name).render(words).encode("utf-8", "replace").decode()
+    page = environment.get_template(template.name).render(words)
+    return page.encode("utf-8", "replace").decode()
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a page that ``report`` wrote."""
+    return path.is_file() and REPORT in atomic.content(path)[:500]

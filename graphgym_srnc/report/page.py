@@ -66,7 +66,8 @@ def render(
         InputError: no test score, an unknown metric, row or table, or no pairs with the row.
     """
     split = compare.scored_split(found.runs)
-    metrics = metrics or [metric for metric in DEFAULT if f"{split}_{metric}" in found.runs]
+    usual = dict.fromkeys([*compare.default_metrics(found.runs, split)[:1], *DEFAULT])
+    metrics = metrics or [metric for metric in usual if f"{split}_{metric}" in found.runs]
     if not metrics:
         raise InputError.plain("folders", "no run has a test score", code="no_test_score")
     row = against

@@ -22,6 +22,7 @@ METRICS = {
     "unknown_auroc": "unknown AUROC",
     "unknown_aupr": "unknown AUPR",
     "unknown_fpr95": "unknown FPR95",
+    "closed_accuracy": "closed-set accuracy",
     "known_accuracy": "known accuracy",
     "known_recall": "known recall",
     "hs": "HS",

@@ -88,7 +88,9 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
         if p is not None and p not in steps.values():
             steps[name] = p
     if steps and model.method.task.open_set:
-        steps["with the unknown-class threshold"] = float(prediction.posterior[node, label])
+        steps["after unknown-class threshold and calibration"] = float(
+            prediction.posterior[node, label]
+        )
 
     def effect(part: int, x: Tensor, kept: Tensor) -> Effect:
         changed = copy.copy(graph)

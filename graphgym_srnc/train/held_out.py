@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -18,11 +18,12 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.validation import OutOfFold
 
 LINEAR = "linear"
-"""Name of the control: logistic regression on the features of a node alone."""
+LINEAR_ON_HOPS = "linear_hops"
+"""Names of the controls: logistic regression on features, and on these beside their hop means."""
 
 FEW = 5  # number of held-out labels from which a class is judged
-INVERSE_PENALTY = 10.0  # of the linear control, whose classes have equal total weight
-MAX_ENTRIES = 20_000_000  # non-zero features of the labelled nodes, above which it is left out
+INVERSE_PENALTY = 10.0  # of the linear controls, whose classes have equal total weight
+MAX_ENTRIES = 20_000_000  # numbers that a linear control reads, above which it is left out
 
 
 def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[str, Any]:
@@ -33,40 +34,31 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
     Args:
         method: a trained method.
         task: the task with one graph that it was trained on, with its labels.
-        with_linear: whether to train :func:`linear_control`, too.
+        with_linear: whether to train :func:`linear_controls`, too.
 
     Returns:
         ``labels`` is the number of held-out labels and ``of`` that of all labels of known classes.
-        ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval,
-        and ``as_known`` the share that is also not predicted as unknown. ``alone`` has, by name of
-        each simpler model, its ``accuracy`` and the ``p_value`` of the difference by an exact
-        McNemar test. ``classes`` has, by name of each class, its number of ``labels`` and how many
-        are ``right``. The result is empty without such labels.
-
-    References:
-        Wilson (JASA 1927) for the interval.
+        ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval.
+        ``as_known`` has the same three of the share that is also not predicted as unknown.
+        ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
+        from ``accuracy`` by an exact McNemar test. ``classes`` has, by name of each class, its
+        number of ``labels`` and how many are ``right``. The result is empty without such labels.
     """
-    from scipy.stats import binomtest  # slow import, needed by your own graphs only
-
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
         return {}
     correct = found.correct
-    alone = dict(found.alone)
-    linear = linear_control(method.prepared(task.source), task, found) if with_linear else None
-    if linear is not None:
-        alone[LINEAR] = linear
+    alone = {} if found.gnn is None else {method.encoder.kind: found.gnn}
+    if with_linear:
+        alone |= linear_controls(method.prepared(task.source), task, found)
     total = len(correct)
-    interval = binomtest(int(correct.sum()), total).proportion_ci(method="wilson")
     return {
         "labels": total,
         "of": int((task.source.y[torch.cat([task.train, task.val])] < task.num_known).sum()),
-        "accuracy": float(correct.mean()),
-        "low": float(interval.low),
-        "high": float(interval.high),
-        "as_known": float(correct.mean() * found.kept),
+        **_share(correct.sum(), total),
+        "as_known": _share(correct.sum() * found.kept, total),
         "alone": {
-            name: {"accuracy": float(right.mean()), "p_value": mcnemar(right, correct)}
+            name: {**_share(right.sum(), total), "p_value": mcnemar(right, correct)}
             for name, right in alone.items()
         },
         "classes": {
@@ -77,6 +69,19 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
             for k, name in enumerate(known_names(task)[: task.num_known])
         },
     }
+
+
+def _share(right: Tensor, total: int) -> dict[str, float]:
+    """A share of labels, and the ends of its 95 % interval.
+
+    References:
+        Wilson (JASA 1927) for the interval.
+    """
+    from scipy.stats import binomtest  # slow import, needed by your own graphs only
+
+    count = round(float(right))
+    interval = binomtest(count, total).proportion_ci(method="wilson")
+    return {"accuracy": count / total, "low": float(interval.low), "high": float(interval.high)}
 
 
 def on_weak_classes(found: Mapping[str, Any]) -> str:
@@ -110,42 +115,77 @@ def mcnemar(first: Tensor, second: Tensor) -> float:
     return float(binomtest(only_first, only_one).pvalue) if only_one else 1.0
 
 
-def linear_control(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> Tensor | None:
-    """1 where logistic regression on features predicts a held-out label, else 0, ``[m]``.
+def linear_controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[str, Tensor]:
+    """1 where logistic regression predicts a held-out label, else 0, ``[m]``, by its inputs.
 
-    It learns the labels that the models of each fold learned, from features as these models read
-    them. None if there are too many features.
+    It learns the labels that the models of each fold learned. A control that would read too many
+    numbers is left out, and all are if a fold has labels of one class only.
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
     train = task.train[~torch.isin(task.train, held_out.nodes)]
     learned = torch.cat([train, held_out.nodes])
     fold = torch.cat([torch.full_like(train, -1), held_out.fold]).cpu().numpy()
-    x = _rows(graph.x, learned)
-    if x.nnz > MAX_ENTRIES:
-        return None
     y = task.source.y[learned].cpu().numpy()
+    # The only fold of validation nodes was learned by no model.
+    folds = [
+        (fold != number if fold.max() else fold < 0, fold == number)
+        for number in range(fold.max() + 1)
+    ]
+    if any(len(np.unique(y[rest])) < 2 for rest, _ in folds):
+        return {}
+    found = {}
+    for name, x in (
+        (LINEAR, _own_features(graph, learned)),
+        (LINEAR_ON_HOPS, _with_hop_means(graph, learned)),
+    ):
+        if x is not None:
+            right = (_predicted(x, y, folds) == y)[fold >= 0]
+            found[name] = torch.from_numpy(right).float().to(held_out.labels.device)
+    return found
+
+
+def _predicted(x: Any, y: np.ndarray, folds: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Classes ``[n]`` of the held-out rows of each fold, by logistic regression on the others."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     predicted = np.full(len(y), -1)
     model = LogisticRegression(C=INVERSE_PENALTY, class_weight="balanced", max_iter=200)
-    for number in range(fold.max() + 1):
-        is_held_out = fold == number
-        # The only fold of validation nodes was learned by no model.
-        rest = ~is_held_out if fold.max() else fold < 0
-        if len(np.unique(y[rest])) < 2:
-            return None
+    for rest, is_held_out in folds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(x[rest], y[rest])
         predicted[is_held_out] = model.predict(x[is_held_out])
-    right = predicted[fold >= 0] == y[fold >= 0]
-    return torch.from_numpy(right).float().to(held_out.labels.device)
+    return predicted
 
 
-def _rows(x: Tensor | Sparse, nodes: Tensor) -> sparse.csr_array:
-    """Features of some nodes as a sparse matrix."""
-    rows = x[nodes]
-    return rows.matrix if isinstance(rows, Sparse) else sparse.csr_array(rows.cpu().numpy())
+def _own_features(graph: Graph, nodes: Tensor) -> sparse.csr_array | None:
+    """Features of nodes; None if too many of them are not zero."""
+    rows = graph.x[nodes]
+    x = rows.matrix if isinstance(rows, Sparse) else sparse.csr_array(rows.cpu().numpy())
+    return x if x.nnz <= MAX_ENTRIES else None
+
+
+def _with_hop_means(graph: Graph, nodes: Tensor) -> np.ndarray | None:
+    """Features of nodes beside their means over one hop and over two; None if these are too many.
+
+    Each of the three parts has length 1. If there are fewer rows than columns, the columns are
+    coordinates in the space of the rows: inner products decide what logistic regression predicts.
+    """
+    number = nodes.cpu().numpy()
+    mean = graph.adjacency("mean").matrix
+    near = mean[number]
+    reached = np.diff(mean.indptr)[near.indices].sum()
+    if max(reached, 3 * len(number) * graph.num_features) > MAX_ENTRIES:
+        return None
+    x = graph.x.matrix if isinstance(graph.x, Sparse) else graph.x.cpu().numpy()
+    rows = [x[number], near @ x, near @ mean @ x]
+    parts = [part.toarray() if sparse.issparse(part) else part for part in rows]
+    every = np.hstack(
+        [part / np.linalg.norm(part, axis=1, keepdims=True).clip(1e-12) for part in parts]
+    )
+    if len(every) < every.shape[1]:
+        every = np.asarray(np.linalg.qr(every.T, mode="r")).T
+    return every
 
 
 @torch.no_grad()
@@ -161,7 +201,6 @@ def _on_validation(method: Method, task: ShiftTask) -> OutOfFold | None:
         torch.zeros_like(nodes),
         scores[:, : task.num_known].log_softmax(1),
         _kept(method.decide(scores), scores[:, : task.num_known].argmax(1), task.target.y[nodes]),
-        {},
     )
 
 

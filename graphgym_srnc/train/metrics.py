@@ -30,6 +30,10 @@ def scores_of(
 ) -> dict[str, float]:
     """All scores of a method's predictions; empty if there are no nodes.
 
+    They are those of :func:`classification_scores` and, in open-set shift, of
+    :func:`detection_scores`, and ``closed_accuracy``: the share of known nodes whose most probable
+    known class is the true one, whatever the threshold.
+
     Args:
         method: the trained method.
         task: the scenario.
@@ -44,9 +48,12 @@ def scores_of(
         return {}
     result = classification_scores(method.decide(scores), label, task.num_known, task.open_set)
     if task.open_set:
-        known = scores[:, : task.num_known].argmax(1)
+        right = scores[:, : task.num_known].argmax(1) == label
         confidence = method.confidence(scores)
-        result |= detection_scores(confidence, label == task.num_known, known == label)
+        unknown = label == task.num_known
+        result |= detection_scores(confidence, unknown, right)
+        if not unknown.all():
+            result["closed_accuracy"] = float(right[~unknown].double().mean())
     for name, metric in metrics.items():
         log_p = method.posterior(scores).clamp(min=1e-30).log().float().cpu()
         try:

@@ -27,7 +27,7 @@ from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.shifts.given import unlabelled
 
 FILE = "model.safetensors"  # in the folder of a run
-FORMAT = 3  # of model files; no other one is read
+FORMAT = 4  # of model files; no other one is read
 UNKNOWN = "unknown"  # name of the unknown class
 HELD_OUT = "out_of_fold."  # before the names of tensors that are not weights
 
@@ -194,8 +194,10 @@ class TrainedModel:
             "facts": self.facts,
         }
         try:
-            held_out = self.method.out_of_fold
-            state = {**self.method.state_dict(), **(_named(held_out) if held_out else {})}
+            state = dict(self.method.state_dict())
+            if self.method.out_of_fold is not None:
+                own = self.method.out_of_fold._asdict()
+                state |= {HELD_OUT + name: value for name, value in own.items()}
             tensors.write(Path(path), about, state)
         except OSError as error:
             raise InputError.plain(
@@ -310,27 +312,17 @@ def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> R
     return record
 
 
-def _named(found: OutOfFold) -> dict[str, Tensor]:
-    """The tensors of the predictions of held-out labels, by name in a file."""
-    fields = found._asdict() | {f"alone.{name}": right for name, right in found.alone.items()}
-    return {HELD_OUT + name: value for name, value in fields.items() if name != "alone"}
-
-
 def _read_out_of_fold(state: Mapping[str, Tensor], num_known: int) -> OutOfFold | None:
-    """The inverse of :func:`_held_out_tensors`; a ValueError if a tensor is not as it must be."""
+    """The predictions of held-out labels in a file; a ValueError if one is not as it must be."""
     fields = {name[len(HELD_OUT) :]: state[name] for name in state if name.startswith(HELD_OUT)}
     if not fields:
         return None
-    alone = {name[6:]: fields.pop(name) for name in sorted(fields) if name.startswith("alone.")}
-    found = OutOfFold(**fields, alone=alone)
+    found = OutOfFold(**fields)
     ids = torch.empty(len(found.nodes), dtype=torch.long)
-    share = torch.empty(len(ids))
     log_p = torch.empty(len(ids), num_known)
-    blank = OutOfFold(ids, ids, ids, log_p, torch.empty(()), dict.fromkeys(alone, share))
-    kinds = [
-        {name: (value.dtype, value.shape) for name, value in _named(part).items()}
-        for part in (found, blank)
-    ]
+    blank = OutOfFold(ids, ids, ids, log_p, torch.empty(()), torch.empty(len(ids)))
+    parts = (filter(torch.is_tensor, part) for part in (found, blank))
+    kinds = [[(value.dtype, value.shape) for value in part] for part in parts]
     if kinds[0] != kinds[1] or found.log_p.isnan().any() or not found.kept.isfinite():
         raise ValueError("its predictions of held-out labels are damaged")
     if len(ids) and not (0 <= found.labels.min() and found.labels.max() < num_known):

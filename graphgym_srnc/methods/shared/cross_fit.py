@@ -102,15 +102,13 @@ class HeldOut:
     def out_of_fold(self, log_p: Sequence[Tensor]) -> OutOfFold:
         """Predictions of the held-out nodes, from log posteriors ``[V, N]`` of each fold."""
         sizes = torch.tensor([len(fold.held_out) for fold in self.folds])
-        kinds = [spec.kind for spec in self.folds[0].evidence.specs]
-        right = (self.parts.argmax(2) == self.labels).float()
         return OutOfFold(
             torch.cat([fold.held_out for fold in self.folds]),
             self.labels,
             torch.arange(len(sizes)).repeat_interleave(sizes).to(self.labels.device),
             self.held_out(log_p).log_softmax(1),
             torch.tensor(1.0),
-            dict(zip(kinds, right)),
+            (self.parts[0].argmax(1) == self.labels).float(),
         )
 
     def ranks(self, scores: Sequence[Tensor], pool: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -20,7 +20,7 @@ class OutOfFold(NamedTuple):
         fold: number of the part of the labels that a node was held out with, ``[m]``.
         log_p: log posteriors over the known classes, ``[m, N]``.
         kept: share of the correctly predicted nodes that are not predicted as unknown, ``[]``.
-        alone: by name of a classifier, 1 where it alone predicts the class, else 0, ``[m]``.
+        gnn: 1 where the GNN of a mixture alone predicts the class, else 0, ``[m]``.
     """
 
     nodes: Tensor
@@ -28,7 +28,7 @@ class OutOfFold(NamedTuple):
     fold: Tensor
     log_p: Tensor
     kept: Tensor
-    alone: Mapping[str, Tensor]
+    gnn: Tensor | None = None
 
     @property
     def correct(self) -> Tensor:

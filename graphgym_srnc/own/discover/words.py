@@ -56,6 +56,15 @@ def shown_node(names: Names, node: int) -> Shown:
     return Shown(node, id, title, body)
 
 
+def titles(names: Names) -> list[str] | None:
+    """The title of each node, or the start of its text if it has none; None without texts."""
+    if names.texts is None:
+        return None
+    starts = names._replace(texts=[text[: 2 * LONGEST] for text in names.texts])
+    nodes = (shown_node(starts, node) for node in range(len(names.texts)))
+    return [short(node.title or node.text, LONGEST) for node in nodes]
+
+
 def _same(one: str, other: str) -> bool:
     """Whether two names differ at most in case, and in underscores for spaces."""
     return one.replace("_", " ").casefold() == other.replace("_", " ").casefold()
