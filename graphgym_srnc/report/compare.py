@@ -303,9 +303,10 @@ def default_metrics(runs: DataFrame, split: str) -> list[str]:
     beside = [name for name in ("hs", "unknown_recall") if f"{split}_{name}" in scored]
     shares = [name for name in (SHARE,) if f"{split}_{name}" in scored]
     names = ("closed_accuracy", "known_accuracy")
-    thresholds = not beside and all(f"{split}_{name}" in scored for name in names)
     is_own = runs["dataset.format"].eq("file").all()
-    return [*names[: int(thresholds and is_own)], "micro_f1", *beside[:1], *shares]
+    if is_own and not beside and all(f"{split}_{name}" in scored for name in names):
+        return ["closed_accuracy", "micro_f1", *shares]
+    return ["micro_f1", *beside[:1], *shares]
 
 
 def blind(runs: DataFrame, split: str) -> set[Place]:
