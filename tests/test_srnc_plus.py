@@ -15,9 +15,8 @@ from graphgym_srnc import methods
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.methods.shared import cross_fit
-from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
-from graphgym_srnc.methods.shared.training import Term, all_logits
+from graphgym_srnc.methods.shared.training import Term, all_logits, log_softmax
 from graphgym_srnc.methods.shared.validation import Validation, not_worse
 from graphgym_srnc.methods.srnc_plus import Plan, SRNCPlus
 from graphgym_srnc.shifts import synthetic
