@@ -75,6 +75,18 @@ def test_a_product_prepares_no_gradient_of_its_own():
     assert found["aten::_embedding_bag_forward_only"] == 2
 
 
+@pytest.mark.parametrize(("columns", "products"), [(64, 3), (100, 6), (8, 1)])
+def test_a_large_operand_is_read_in_blocks(columns, products):
+    rng = np.random.default_rng(0)
+    values = scipy.sparse.random_array((13_000, 40), density=0.1, dtype=np.float32, rng=rng)
+    matrix = Sparse(values)
+    dense = torch.randn(13_000, columns)
+    found = operations(lambda: matrix.transposed_product(dense))
+    assert found["aten::_embedding_bag_forward_only"] == products
+    expected = torch.from_numpy(values.toarray()).T @ dense
+    torch.testing.assert_close(matrix.transposed_product(dense), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_classes_of_a_single_cluster_are_not_summed():
     log_q = torch.randn(50, 9).log_softmax(1).requires_grad_()
     mapped = map_clusters(torch.tensor([0, 1, 2, 3, 3, 4, 5, 5, 5]), 6)

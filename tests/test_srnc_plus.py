@@ -17,9 +17,8 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import UnknownEvidence
 from graphgym_srnc.methods import srnc_plus
 from graphgym_srnc.methods.shared import cross_fit
-from graphgym_srnc.methods.shared.cluster_gnn import log_softmax
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
-from graphgym_srnc.methods.shared.training import Term, all_logits
+from graphgym_srnc.methods.shared.training import Term, all_logits, log_softmax
 from graphgym_srnc.methods.shared.validation import Validation, not_worse
 from graphgym_srnc.methods.srnc_plus import Plan, SRNCPlus
 from graphgym_srnc.shifts import synthetic

@@ -199,7 +199,8 @@ class _DroppedRelu(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        return ctx.saved_tensors[0].sign().mul_(gradient).mul_(ctx.scale), None
+        (out,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(gradient, out, 0).mul_(ctx.scale), None
 
 
 def _cut(p: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import weakref
 
 import numpy as np
@@ -109,13 +110,16 @@ class Graph:
             x = self.x.matrix if isinstance(self.x, Sparse) else self.x.cpu().numpy()
             for _ in range(power):
                 x = self.adjacency(kind).matrix @ x
-            if sp.issparse(x):
-                product = Sparse(x, self.device)
-                is_sparse = product.nnz <= SPARSE_BELOW * x.shape[0] * x.shape[1]
-                self._products[kind, power] = product if is_sparse else dense(product)
-            else:
-                self._products[kind, power] = torch.from_numpy(x).to(self.device)
+            self._products[kind, power] = self.stored(x)
         return self._products[kind, power]
+
+    def stored(self, x: np.ndarray | sp.csr_array) -> Sparse | Tensor:
+        """A product with the features ``[n, F]``, stored sparse if most of it is zero."""
+        if not sp.issparse(x):
+            return torch.from_numpy(x).to(self.device)
+        product = Sparse(x, self.device)
+        is_sparse = product.nnz <= SPARSE_BELOW * math.prod(x.shape)
+        return product if is_sparse else dense(product)
 
 
 def _read_edges(data: Data) -> sp.csr_array:

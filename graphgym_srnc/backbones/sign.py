@@ -72,9 +72,9 @@ class HopFeatures(nn.Module):
         generator = torch.Generator().manual_seed(0)
         found = torch.randn(x.shape[1], REDUCED, generator=generator).to(graph.device)
         found = torch.linalg.qr(found).Q
-        transposed = Sparse(x.matrix.T, graph.device) if isinstance(x, Sparse) else x.T
+        back = x.transposed_product if isinstance(x, Sparse) else x.T.__matmul__
         for _ in range(SWEEPS):
-            found = torch.linalg.qr(transposed @ (x @ found)).Q
+            found = torch.linalg.qr(back(x @ found)).Q
         self.components.copy_(found)
 
     @torch.no_grad()

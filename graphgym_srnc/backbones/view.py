@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from graphgym_srnc.backbones.graph import Graph
+from graphgym_srnc.backbones.scaling import SPARSE_BELOW
 from graphgym_srnc.backbones.sparse import Sparse
+
+SAMPLE = 500  # rows that suffice to estimate how many entries a product has
 
 H = TypeVar("H", Sparse, Tensor, Sparse | Tensor)
 
@@ -87,15 +92,30 @@ def make_view(graph: Graph, kind: str, layers: int, nodes: Tensor | None, precom
         rows = full.matrix[wanted]
         needed = np.union1d(rows.indices, wanted)
         if layer == 0 and precompute:
-            product = graph.propagated(kind)[torch.from_numpy(wanted).to(graph.device)]
-            # For few nodes, rows of AX cost less than the rows of X of all their neighbours. For
-            # many nodes, shared neighbours make reading X cheaper. A sparse entry costs as much as
-            # two dense ones.
-            cost = product.nnz if isinstance(product, Sparse) else product.numel() / 2
-            if isinstance(graph.x, Tensor) or cost < graph.x.matrix[needed].nnz + rows.nnz:
+            product = _product(graph, kind, wanted, rows, needed)
+            if product is not None:
                 blocks.append(Block(Sparse(rows, graph.device), None, product))
                 break
         outputs = torch.from_numpy(np.searchsorted(needed, wanted)).to(graph.device)
         blocks.append(Block(Sparse(rows[:, needed], graph.device), outputs))
         wanted = needed
     return View(graph.x[torch.from_numpy(wanted).to(graph.device)], blocks[::-1])
+
+
+def _product(
+    graph: Graph, kind: str, wanted: np.ndarray, rows: sp.csr_array, needed: np.ndarray
+) -> Sparse | Tensor | None:
+    """Rows ``wanted`` of AX, or None if the rows ``needed`` of X cost less.
+
+    For few nodes, rows of AX cost less than the rows of X of all their neighbours. For many nodes,
+    shared neighbours make reading X cheaper. A sparse entry costs as much as two dense ones.
+    """
+    x = graph.x
+    if isinstance(x, Tensor):
+        return graph.propagated(kind)[torch.from_numpy(wanted).to(graph.device)]
+    some = rows[:: 1 + len(wanted) // SAMPLE] @ x.matrix
+    share = some.nnz / max(math.prod(some.shape), 1)
+    cost = len(wanted) * x.shape[1] * (share if share <= SPARSE_BELOW else 0.5)
+    if cost >= np.diff(x.matrix.indptr)[needed].sum() + rows.nnz:
+        return None
+    return graph.stored(rows @ x.matrix)

@@ -130,7 +130,7 @@ def write(graph: Graph, out: Path, overwrite: bool, key: str = "out") -> None:
         if features.nnz > DENSE * math.prod(features.shape):
             np.save(folder / "features.npy", features.toarray(), allow_pickle=False)
         else:
-            sp.save_npz(folder / "features.npz", features)
+            sp.save_npz(folder / "features.npz", features, compressed=False)
         if len(graph.words):
             words = "".join(f"{one_line(word)}\n" for word in graph.words)
             (folder / "words.txt").write_text(words, encoding="utf-8")

@@ -21,20 +21,16 @@ from graphgym_srnc.losses.modularity import (
 )
 from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, adam, gather, minimise
+from graphgym_srnc.methods.shared.training import (
+    MakeOptimizer,
+    Term,
+    adam,
+    gather,
+    log_softmax,
+    minimise,
+)
 
-LANES = 16  # number of values that the widest instructions of a processor handle at once
 USED_SHARE = 0.01  # minimum share of nodes whose most probable cluster is a used cluster
-
-
-def log_softmax(logits: Tensor) -> Tensor:
-    """Log posteriors of logits, both ``[n, C]``.
-
-    Rows are padded to :data:`LANES`, since torch handles shorter rows up to seven times slower.
-    """
-    count = logits.size(1)
-    filled = F.pad(logits, (0, max(0, LANES - count)), value=-torch.inf)
-    return filled.log_softmax(1)[:, :count]
 
 
 class Clusters(nn.Module):
