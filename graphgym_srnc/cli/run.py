@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import told
@@ -67,7 +67,7 @@ def main(args: argparse.Namespace) -> None:
         if shown and (not left or left != missing):
             _show(cfg, experiment, shown)
     print("next:")
-    for command in _next_commands(cfg, experiment, results):
+    for command in _next_commands(args, cfg, experiment, results):
         print(f"  {command}")
 
 
@@ -149,7 +149,7 @@ def _show(cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]) -
 
 
 def _next_commands(
-    cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]
+    args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]
 ) -> list[str]:
     """Commands that show or use the results, with comments."""
     place, out_dir = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
@@ -162,6 +162,9 @@ def _next_commands(
     if cfg.dataset.format == "file" and cfg.file.open_set or _finds_unknown(results):
         about = "--out discovery.html  # candidates for new classes"
         commands.append(f"graphgym-srnc discover {place} {about}")
+    other = held_out.alternative(results[min(results)]) if results else {}
+    if other:
+        commands.append(_command_with(args, experiment, other))
     return commands
 
 
@@ -169,3 +172,18 @@ def _finds_unknown(results: Mapping[int, Result]) -> bool:
     """Whether a run predicts a node as unknown."""
     verdicts = [result.get("verdict") or {} for result in results.values()]
     return any(verdict.get("figures", {}).get("unknown_share") for verdict in verdicts)
+
+
+def _command_with(
+    args: argparse.Namespace, experiment: Experiment, settings: Mapping[str, Any]
+) -> str:
+    """The command of this run with some other settings, under another name."""
+    given = dict(zip(args.overrides[::2], args.overrides[1::2])) | dict(settings)
+    name = "-".join([experiment.name, *map(str, settings.values())])
+    words = ["graphgym-srnc", "run"]
+    if args.cfg:
+        words += ["--cfg", args.cfg]
+    words += ["--name", name]
+    for key, value in given.items():
+        words += [key, str(value)]
+    return f"{shlex.join(words)}  # may suit this graph better"
