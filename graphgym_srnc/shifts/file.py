@@ -75,6 +75,12 @@ def build(
         classes, num_unseen, _numbers(unseen, names or [*map(str, classes)]), split_seed
     )
 
+    if masked and not num_test and "test_mask" not in data:
+        raise InputError.plain(
+            "num_test",
+            "classes are masked (unseen, num_unseen) in order to test, without a test node",
+            "Set num_test to 100, for example",
+        )
     read = files.FIELDS if split == "auto" and "train_mask" not in data else files.READ
     is_given = split != "random" and "train_mask" in data
     if split == "given" and not is_given:
