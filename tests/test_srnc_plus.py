@@ -446,7 +446,7 @@ def test_an_iteration_counts_unknown_nodes_again_or_is_undone():
 
     error = 0.5 / (len(task.train) // 2) ** 0.5
     now = found["recounted_least_share"]
-    recount(now - 2 * error)
+    recount(now - error)
     assert method.episodes == 1 and method.plan.unknown_share == share
     assert method.evidence is after
 

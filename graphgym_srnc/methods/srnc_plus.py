@@ -464,7 +464,7 @@ class SRNCPlus(ClusterMethod):
         """Compare the ranking of unknown nodes with that of the classifiers before the iteration.
 
         Classifiers of half of the labels and the pseudo-labels rank the other half. If their
-        evidence of unknown nodes is larger by more than three standard errors, it chooses the
+        evidence of unknown nodes is larger by more than two standard errors, it chooses the
         number of unknown nodes again, and another iteration follows. Smaller rises are no reason,
         since unlabelled nodes that learned pseudo-labels rank too high. If the evidence is smaller
         by more than one standard error, this iteration is undone.
@@ -484,7 +484,7 @@ class SRNCPlus(ClusterMethod):
         correct = (known[held_out].argmax(1) == self.labels[left]).float()
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
         rise = (found.least_share - self.plan.least_share) * 2 * len(ranks) ** 0.5
-        if rise > 3:
+        if rise > 2:
             self.change(unknown_share=found.rank, least_share=found.least_share)
             self.count_kept(ranks, correct)
         else:
