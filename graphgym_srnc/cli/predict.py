@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import Callable, Sequence
@@ -20,6 +21,7 @@ from graphgym_srnc.data import names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
+from graphgym_srnc.own.discover.feedback import NEW_LABEL
 from graphgym_srnc.report import why
 from graphgym_srnc.train.explain import explain
 from graphgym_srnc.train.model import Prediction, TrainedModel
@@ -30,6 +32,8 @@ WITHOUT_LABEL = {
     "p_given_label": "p_given_label_without_label",
 }
 """Names of predictions by models that did not learn the label; other files have the final ones."""
+
+ON_NEW_LABEL = f"To correct labels, fill in the column {NEW_LABEL} (unknown = no label), and then:"
 
 Begin = Callable[[str, float], None]
 """Called at each part of a command with its name and the share of the time that is over then."""
@@ -168,6 +172,9 @@ def _disagreements(
         return lines + ["--disagreements FILE lists all of them."] if len(other) else lines, {}
     if out_of_fold:
         other = other.rename(columns=WITHOUT_LABEL)
+    other = other.assign(**{NEW_LABEL: ""})
+    words = ["discover", args.run, "--labels", args.disagreements, "--labels-out", "NEXT"]
+    lines += [ON_NEW_LABEL, f"  graphgym-srnc {shlex.join(words)}"]
     if found.texts:
         other = other.assign(text=[found.texts[node] for node in other["node"]])
     return lines, {"--disagreements": predictions.encode(args.disagreements, other)}
