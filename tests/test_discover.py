@@ -301,6 +301,14 @@ def test_groups_of_known_nodes_that_lack_labels():
     # 500 nodes are predicted as known, in 6 groups; the classes have 20 labels in 100 or 200 nodes.
     assert first.p_value == pytest.approx(6 * np.exp(-first.expected), rel=1e-6)
     assert len(first.nodes) * 20 / 200 == pytest.approx(first.expected, rel=0.1)
+    # A group is named by its number, like a cluster, and its nodes get labels like those of one.
+    assert [row.found.number for row in found.also] == [*range(2, 2 + len(found.also))]
+    y = torch.where(given < 0, 3, given)
+    named = found.discovery.named({2: "hidden"})
+    made = feedback.labels(named, {"train": (given >= 0).nonzero().view(-1)}, y)
+    assert made.label.count("hidden") == len(made.added) >= 5
+    assert made.added <= {*first.nodes.tolist()}
+    assert "cluster 2: " in feedback.counts(named, made)[0]
     said = "\n".join(table.on_also(found.also))
     head = "Possibly also new: groups predicted as known classes that have few labels. "
     assert f"{head}{table.on_evidence(found.also)}" in said
