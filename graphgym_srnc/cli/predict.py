@@ -18,10 +18,10 @@ from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, short, tell
 from graphgym_srnc.data import names
+from graphgym_srnc.data.labels import NEW_LABEL
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
-from graphgym_srnc.own.discover.feedback import NEW_LABEL
 from graphgym_srnc.report import why
 from graphgym_srnc.train.explain import explain
 from graphgym_srnc.train.model import Prediction, TrainedModel

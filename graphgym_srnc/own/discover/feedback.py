@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import folder, folder_files, read
 from graphgym_srnc.data.cleaning import strided
-from graphgym_srnc.data.labels import EMPTY, cleaned
+from graphgym_srnc.data.labels import EMPTY, NEW_LABEL, cleaned
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
@@ -24,7 +24,6 @@ from graphgym_srnc.own.discover.clusters import Discovery
 # Label of nodes of no known class; it has no training node, so it stays the unknown class.
 UNKNOWN = "unknown"
 LEAST = 5  # training nodes of a named cluster, as many as SRNC+ has folds of the labels
-NEW_LABEL = "new_label"  # column of a table of labels by the user
 
 
 class Labels(NamedTuple):
