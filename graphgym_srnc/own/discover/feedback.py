@@ -92,7 +92,7 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
     key = "node" if "node" in rows else "id"
     if not {key, NEW_LABEL} <= {*rows}:
         message = f"{path} has no column {NEW_LABEL}, or neither node nor id"
-        hint = f"Fill in the column {NEW_LABEL} of the table of predict --disagreements"
+        hint = f"Fill in the column {NEW_LABEL} of the disagreements of a run"
         raise InputError.plain("labels", message, hint)
     rows = rows[~rows[NEW_LABEL].str.lower().isin({"", *EMPTY})]
     names = [*map(str, range(num_nodes))] if key == "node" or ids is None else ids
