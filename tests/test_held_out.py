@@ -175,6 +175,7 @@ def test_corrected_labels_are_those_of_the_next_graph(run_with_wrong_labels, mon
 
     for text, said in (
         ("node,label\n1,a\n", "has no column new_label"),
+        ("node,new_label\n1,\n", "has no label in the column new_label"),
         ("node,new_label\n120,a\n", "the graph has no node 120"),
         ("node,new_label\n1,a\n1,b\n", "1 has two labels"),
         (f"node,new_label\n1,{'a' * 101}\n", "at most 100 characters"),

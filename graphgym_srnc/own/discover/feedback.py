@@ -95,6 +95,9 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
         hint = f"Fill in the column {NEW_LABEL} of the disagreements of a run"
         raise InputError.plain("labels", message, hint)
     rows = rows[~rows[NEW_LABEL].str.lower().isin({"", *EMPTY})]
+    if rows.empty:
+        message = f"{path} has no label in the column {NEW_LABEL}"
+        raise InputError.plain("labels", message, "Fill in the labels to change")
     names = [*map(str, range(num_nodes))] if key == "node" or ids is None else ids
     numbers = {name: node for node, name in enumerate(names)}
     found: dict[int, str] = {}
