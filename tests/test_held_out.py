@@ -157,9 +157,8 @@ def test_corrected_labels_are_those_of_the_next_graph(run_with_wrong_labels, mon
     monkeypatch.chdir(run_with_wrong_labels)
     assert main("predict r --out q.csv --disagreements fix.csv".split()) == 0
     (command,) = [line for line in capsys.readouterr().out.splitlines() if "--labels fix" in line]
-    table = pandas.read_csv("fix.csv")
+    table = pandas.read_csv("fix.csv", dtype=str)
     assert table.new_label.isna().all()
-    table["new_label"] = table.new_label.astype(object)
     # As pandas writes whole numbers beside empty cells.
     table.loc[[0, 1], "new_label"] = ["0.0", "unknown"]
     table.to_csv("fix.csv", index=False)

@@ -208,7 +208,7 @@ def _naming(args: argparse.Namespace, number: int, names: Mapping[int, str]) -> 
 def _warnings(model: TrainedModel, place: Place) -> list[str]:
     """Warnings of the run, and on this graph.
 
-    Labels that an earlier ``discover`` chose come from the centres of clusters, so the warning that
+    Labels that an earlier ``discover`` chose come from single clusters, so the warning that
     labels come from one part of the graph is left out if there are any.
     """
     found = records.warnings_of(model.result)

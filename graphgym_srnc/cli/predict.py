@@ -157,6 +157,9 @@ def _tables(
             )
         told, other = _disagreements(args, frame, found, compared is not None)
         lines += told
+        if args.disagreements and task.one_graph:
+            words = ["discover", args.run, "--labels", args.disagreements, "--labels-out", "NEXT"]
+            lines += [ON_NEW_LABEL, f"  graphgym-srnc {shlex.join(words)}"]
         files |= other
     begin("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
@@ -173,8 +176,6 @@ def _disagreements(
     if out_of_fold:
         other = other.rename(columns=WITHOUT_LABEL)
     other = other.assign(**{NEW_LABEL: ""})
-    words = ["discover", args.run, "--labels", args.disagreements, "--labels-out", "NEXT"]
-    lines += [ON_NEW_LABEL, f"  graphgym-srnc {shlex.join(words)}"]
     if found.texts:
         other = other.assign(text=[found.texts[node] for node in other["node"]])
     return lines, {"--disagreements": predictions.encode(args.disagreements, other)}

@@ -104,7 +104,8 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
     given, _ = cleaned([*rows[NEW_LABEL]], NEW_LABEL)
     for name, label in zip(rows[key], map(in_words, given)):
         if name not in numbers:
-            raise InputError.plain("labels", f"{path}: the graph has no node {name}", "Check it")
+            message = f"{path}: the graph has no node {name}"
+            raise InputError.plain("labels", message, "Use the nodes or ids of the predictions")
         if label:
             check_name(label, "labels", label)
         if found.setdefault(numbers[name], label) != label:
