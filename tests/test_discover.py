@@ -278,6 +278,14 @@ def test_groups_of_known_nodes_that_lack_labels():
     # 500 nodes are predicted as known, in 6 groups; the classes have 20 labels in 100 or 200 nodes.
     assert first.p_value == pytest.approx(6 * np.exp(-first.expected), rel=1e-6)
     assert len(first.nodes) * 20 / 200 == pytest.approx(first.expected, rel=0.1)
+    # A group is named by its number, like a cluster, and its nodes get labels like those of one.
+    assert [row.found.number for row in found.also] == [*range(2, 2 + len(found.also))]
+    y = torch.where(given < 0, 3, given)
+    named = found.discovery.named({2: "hidden"})
+    made = feedback.labels(named, {"train": (given >= 0).nonzero().view(-1)}, y)
+    assert made.label.count("hidden") == len(made.added) >= 5
+    assert made.added <= {*first.nodes.tolist()}
+    assert "cluster 2: " in feedback.counts(named, made)[0]
     said = "\n".join(table.on_also(found.also))
     head = "Possibly also new: groups predicted as known classes that have few labels. "
     assert f"{head}{table.on_evidence(found.also)}" in said
@@ -490,7 +498,9 @@ def test_bad_names(found):
         with pytest.raises(InputError, match="names"):
             feedback.parse_names(["2=fine", word])
     for wrong in (0, 4, "1"):
-        with pytest.raises(InputError, match="names: got .*; allowed: numbers of new .* 1 to 3"):
+        with pytest.raises(
+            InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"
+        ):
             found.named({wrong: "a"})
 
 
@@ -501,14 +511,27 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     rest = order[~torch.isin(order, train)]
     parts = {"train": train, "val": rest[:60], "test": rest[60:140]}
     names = feedback.parse_names(["1=graph, theory", " 2 = biology"])
-    made = feedback.labels(found.named(names), parts, y, per_class=8)
+    made = feedback.labels(found.named(names), parts, y)
     label, split = map(np.array, (made.label, made.split))
+    # As large a share of the cluster gets labels as of the nodes predicted as known.
+    known = int((found.label < 3).sum())
+    free = [
+        node for node in found.new[0].nodes.tolist() if node not in torch.cat([*parts.values()])
+    ]
+    wanted = (
+        max(5, round(15 / known * len(free))),
+        round((y[rest[:60]] < 3).sum().item() / known * len(free)),
+    )
     (told, *_) = feedback.counts(found.named(names), made)
-    assert told == "cluster 1: 8 training and 4 validation nodes got the label graph, theory"
+    labelled = "{} training and {} validation nodes got the label graph, theory".format(*wanted)
+    assert told == f"cluster 1: {labelled}"
     assert (split[train] == "train").all()
     first = np.flatnonzero(label == "graph, theory")
-    assert (split[first] == "train").sum() == 8 and (split[first] == "val").sum() == 4
+    assert ((split[first] == "train").sum(), (split[first] == "val").sum()) == wanted
     assert all(int(found.cluster[node]) == 3 for node in first)
+    # They lie at equal distances from the most typical node to the least typical one.
+    gaps = np.diff([-1, *np.flatnonzero(np.isin(free, first)), len(free)])
+    assert gaps.max() <= 1.5 * len(free) / len(first) + 1
     # Unknown nodes that the user knows of stay unknown, but for those inside a named cluster.
     unknown = np.flatnonzero(label == "unknown")
     assert len(unknown)
@@ -518,12 +541,14 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     (tmp_path / "recipe.json").write_text('{"text": {"columns": ["title"]}}')
     named = Names(None, [NASTY] * graph.num_nodes, None)
     # Without validation nodes all of them train, and the folder needs no split.
-    alone = feedback.labels(found.named(names), {"train": train}, y, per_class=8)
-    assert {*alone.split} == {"", "train"} and alone.label.count("graph, theory") == 12
+    alone = feedback.labels(found.named(names), {"train": train}, y)
+    assert {*alone.split} == {"", "train"}
+    new = [alone.label.count(name) for name in ("graph, theory", "biology")]
+    assert min(new) >= 5
     feedback.write(tmp_path / "alone", graph, alone)
     assert not (tmp_path / "alone" / "split.csv").exists()
     task = shifts.find("file")(path=str(tmp_path / "alone"), labels_per_class=-1, num_test=0)
-    assert task.val_may_teach and len(task.train) + len(task.val) == len(train) + 24
+    assert task.val_may_teach and len(task.train) + len(task.val) == len(train) + sum(new)
 
     parent = {"run": "results/one", "held_out": {"n": 40, "accuracy": 0.7}}
     feedback.write(folder, graph, made, named, source=tmp_path, parent=parent)
@@ -535,7 +560,8 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     task = shifts.find("file")(path=str(folder))
     assert task.class_names == ("a", "b", "biology", "c", "graph, theory")
     assert task.open_set and torch.equal(task.target.x, graph.x)
-    assert torch.bincount(task.source.y[task.train]).tolist() == [5, 5, 8, 5, 8]
+    second = ((label == "biology") & (split == "train")).sum()
+    assert torch.bincount(task.source.y[task.train]).tolist() == [5, 5, second, 5, wanted[0]]
     assert set(task.test.tolist()) == set(np.flatnonzero(split == "test").tolist())
     for taken in (folder, tmp_path / "none" / "below"):
         with pytest.raises(InputError, match="labels_out"):
@@ -584,7 +610,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     html = (run / "named.html").read_text()
     assert "Cluster 1, =cmd" in html and "Name the clusters" in html
 
-    written = "--csv table.csv --labels-out labels --nodes-per-class 6 --name".split()
+    written = "--csv table.csv --labels-out labels --name".split()
     assert main([*words, *written, "1=new things", "--name", "2=new things"]) == 0
     out, err = capsys.readouterr()
     run_again = "  graphgym-srnc run --cfg own --name labels dataset.name labels"
@@ -684,17 +710,17 @@ def test_discovery_from_python(graph, tmp_path):
     assert {*frame.typical[1]} <= {*own.ids} and "2 new clusters beside 3" in repr(found)
     found.html(tmp_path / "page.html")
     assert "New classes" in (tmp_path / "page.html").read_text("utf-8")
-    made = found.labelled({2: "rust"}, nodes_per_class=6)
+    made = found.labelled({2: "rust"})
     rust = [node for node, label in enumerate(made.y) if label == "rust" and made.train_mask[node]]
-    assert {*rust} <= {*found.clusters.new[1].nodes.tolist()} and 0 < len(rust) <= 9
+    assert {*rust} <= {*found.clusters.new[1].nodes.tolist()} and 5 <= len(rust)
     assert made.train_mask[own.train_mask].all() and own.y.count("rust") == 0
     assert "val_mask" not in made  # or it would have nodes of the new class alone
     every = np.arange(own.num_nodes)
     assert model.score(own, model.predict(own), every) == 1  # "unknown" is a class here
     assert "rust" in ERM(hidden=8, steps=2, open_set=True).fit(made).classes_
-    for names, few, key in (({3: "rust"}, 9, "names"), ({1: "unknown"}, 9, "names"), ({}, 0, "no")):
-        with pytest.raises(InputError, match=f"^{key}"):
-            found.labelled(names, few)
+    for names in ({99: "rust"}, {1: "unknown"}):
+        with pytest.raises(InputError, match="^names"):
+            found.labelled(names)
     with pytest.raises(InputError, match="^num_clusters: got '3'; allowed: int"):
         discover(model, own, "3")
     with pytest.raises(InputError, match="^model: it is a Data. Give a fitted estimator and then"):

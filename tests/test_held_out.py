@@ -204,6 +204,38 @@ def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, ca
     assert "Models that were not trained on the label" in capsys.readouterr().out
 
 
+def test_corrected_labels_are_those_of_the_next_graph(run_with_wrong_labels, monkeypatch, capsys):
+    monkeypatch.chdir(run_with_wrong_labels)
+    assert main("predict r --out q.csv --disagreements fix.csv".split()) == 0
+    (command,) = [line for line in capsys.readouterr().out.splitlines() if "--labels fix" in line]
+    table = pandas.read_csv("fix.csv", dtype=str)
+    assert table.new_label.isna().all()
+    # As pandas writes whole numbers beside empty cells.
+    table.loc[[0, 1], "new_label"] = ["0.0", "unknown"]
+    table.to_csv("fix.csv", index=False)
+    assert main(command.split()[1:]) == 0
+    out = capsys.readouterr().out
+    assert "2 labels as in your table" in out and "new classes" not in out
+    before = pandas.read_csv("q.csv").set_index("node").given_label
+    wanted = {int(node): f"class {int(label)}" for node, label in before.dropna().items()}
+    wanted[int(table.node[0])] = "class 0"
+    del wanted[int(table.node[1])]
+    after = pandas.read_csv("NEXT/labels.csv")
+    assert dict(zip(after.node, after.label)) == wanted
+
+    for text, said in (
+        ("node,label\n1,a\n", "has no column new_label"),
+        ("node,new_label\n1,\n", "has no label in the column new_label"),
+        ("node,new_label\n120,a\n", "the graph has no node 120"),
+        ("node,new_label\n1,a\n1,b\n", "1 has two labels"),
+        (f"node,new_label\n1,{'a' * 101}\n", "at most 100 characters"),
+    ):
+        (run_with_wrong_labels / "bad.csv").write_text(text)
+        status = main("discover r --labels bad.csv --labels-out OTHER".split())
+        assert said in refusal(status, capsys)
+    assert "--labels: no output" in refusal(main("discover r --labels bad.csv".split()), capsys)
+
+
 def test_learned_labels_that_were_not_held_out_are_not_compared():
     held = OutOfFold(*[torch.tensor([0, 3])] * 3, torch.zeros(2, 2), torch.tensor(1.0))
     parts = ["train", "train", "test", "train", ""]

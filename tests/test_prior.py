@@ -189,7 +189,7 @@ def test_the_rank_has_the_largest_expected_accuracy_of_all(low, seed):
     def accuracy(rank: float) -> float:
         return rank + known * per_node(rank).mean()
 
-    best = max(map(accuracy, [0.0, *ranks.tolist()]))
+    best = max(map(accuracy, [0.0, *ranks[ranks <= 2 * found.least_share].tolist()]))
     assert found.accuracy == pytest.approx(accuracy(found.rank)) == pytest.approx(best)
     assert found.error == pytest.approx(known * per_node(found.rank).std() / 50**0.5)
 
@@ -198,6 +198,13 @@ def test_no_node_is_called_unknown_if_that_only_costs_accuracy():
     ranks = torch.linspace(0, 0.99, 100)
     found = unknown_evidence(ranks, torch.ones(100), torch.ones(100))
     assert found.rank == 0 and found.accuracy == pytest.approx(1, abs=0.02)
+
+
+def test_at_most_twice_as_many_nodes_as_estimated_are_called_unknown():
+    """No prediction is right, so nothing is lost by calling all nodes unknown."""
+    ranks, _ = ranked(0.2, 100)
+    found = unknown_evidence(ranks, torch.ones(100), torch.zeros(100))
+    assert found.least_share < found.rank <= 2 * found.least_share < float(ranks.max())
 
 
 def test_a_rank_of_weight_two_counts_as_two():

@@ -74,7 +74,7 @@ def test_a_new_a_grown_and_a_vanished_class_are_named_right(seed):
         assert changes.change[name] == pytest.approx(true, abs=0.1)
     assert changes.then.sum() == 400 and changes.now.sum() <= 400
     assert new in repr(found) and "gone" in repr(found)
-    made = found.labelled({number: "rust"}, nodes_per_class=5)
+    made = found.labelled({number: "rust"})
     assert {*made.y} == {*now.y, "c", "rust"}, "the name of c carries over"
 
 

@@ -40,6 +40,7 @@ class Place(NamedTuple):
         folder: of the graph, if it is in one.
         names: of nodes and feature columns.
         parts: nodes with labels of the run, by part; empty if they are in another graph.
+        corrected: labels that the user gives, by node.
     """
 
     task: ShiftTask | None
@@ -47,6 +48,7 @@ class Place(NamedTuple):
     folder: Path | None
     names: Names
     parts: dict[str, Tensor]
+    corrected: dict[int, str]
 
 
 def main(args: argparse.Namespace) -> None:
@@ -56,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
             written then.
     """
-    arguments.check_least(args, clusters=0, new=0, nodes_per_class=1)
+    arguments.check_least(args, clusters=0, new=0)
     if args.labels_out:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out")
     outs = arguments.outputs(args)
@@ -69,7 +71,9 @@ def main(args: argparse.Namespace) -> None:
             "no output contains the names",
             "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page",
         )
-    if args.labels_out and not names and not args.since:
+    if args.labels and not args.labels_out:
+        raise InputError.plain("--labels", "no output contains them", "Add --labels-out NEXT")
+    if args.labels_out and not names and not args.since and not args.labels:
         raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
     with RunProgress(1, sys.stderr):
         progress.doing("reading the graph", 0.1)
@@ -87,7 +91,7 @@ def _discover(
     cluster_names: dict[int, str],
 ) -> list[str]:
     """Discover, write the files and return the lines to print."""
-    arguments.check_inputs(outs, [str(model.folder() or "")])
+    arguments.check_inputs(outs, [str(model.folder() or ""), args.labels])
     place = _place(args, model)
     graph = place.graph
     evidence = Evidence.of(model.method)
@@ -144,7 +148,11 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
     if args.labels_out and folder is not None:
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
     names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
-    return Place(task, graph, folder, names, parts)
+    corrected = {}
+    if args.labels:
+        with renamed({"labels": "--labels"}):
+            corrected = feedback.read_labels(Path(args.labels), names.ids, graph.num_nodes)
+    return Place(task, graph, folder, names, parts, corrected)
 
 
 def _earlier(args: argparse.Namespace) -> since.Earlier:
@@ -179,11 +187,9 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     """Commands that write the page again, and that name clusters if that is possible."""
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
     words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
-    names = [
-        f"{row.cluster.number}={row.cluster.name or 'NAME'}"
-        for row in found.new
-        if not row.leftover
-    ]
+    clusters = [row.cluster for row in found.new if not row.leftover]
+    names = [f"{cluster.number}={cluster.name or 'NAME'}" for cluster in clusters]
+    names += [f"{group.number}={group.name}" for group in found.discovery.also if group.name]
     if names and place.parts:
         for name in names:
             words += ["--name", name]
@@ -194,7 +200,7 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
 def _warnings(model: TrainedModel, place: Place) -> list[str]:
     """Warnings of the run, and on this graph.
 
-    Labels that an earlier ``discover`` chose come from the centres of clusters, so the warning that
+    Labels that an earlier ``discover`` chose come from single clusters, so the warning that
     labels come from one part of the graph is left out if there are any.
     """
     found = records.warnings_of(model.result)
@@ -241,13 +247,13 @@ def _labels(
     """Write the graph with the named clusters as classes, and return what is next."""
     out = Path(args.labels_out)
     discovery = found.discovery
-    if not any(new.name for new in discovery.new):
+    if not place.corrected and not any(new.name for new in discovery.proposed):
         raise InputError.plain(
             "--labels-out",
             "no cluster has a name, and none is an earlier class",
             "Name one: --name 1=NAME",
         )
-    made = feedback.labels(discovery, place.parts, place.graph.y, args.nodes_per_class)
+    made = feedback.labels(discovery, place.parts, place.graph.y, place.corrected)
     unknown = int((discovery.label == len(discovery.known)).sum())
     parent = {"run": args.run, "held_out": model.result.get("held_out"), "unknown": unknown}
     parent["nodes"] = len(discovery.label)
@@ -255,7 +261,7 @@ def _labels(
     words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]
     ends = [*feedback.counts(discovery, made), f"wrote {args.labels_out}"]
-    if all(new.name for new in discovery.new):
+    if all(new.name for new in discovery.new) or not model.method.task.open_set:
         ends.append("next, if every class has labels now:")
         ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
     ends.append("next, if classes are still unknown:")

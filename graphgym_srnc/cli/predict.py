@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import Sequence
@@ -17,6 +18,7 @@ from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, short, tell
 from graphgym_srnc.data import names
+from graphgym_srnc.data.labels import NEW_LABEL
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
@@ -31,6 +33,8 @@ WITHOUT_LABEL = {
     "p_given_label": "p_given_label_without_label",
 }
 """Names of predictions by models that did not learn the label; other files have the final ones."""
+
+ON_NEW_LABEL = f"To correct labels, fill in the column {NEW_LABEL} (unknown = no label), and then:"
 
 
 def main(args: argparse.Namespace) -> None:
@@ -147,6 +151,9 @@ def _tables(
             frame = predictions.table(model, graph, prediction, found.ids, given, split, *named)
         told, other = _disagreements(args, frame, found, compared is not None)
         lines += told
+        if args.disagreements and task.one_graph:
+            words = ["discover", args.run, "--labels", args.disagreements, "--labels-out", "NEXT"]
+            lines += [ON_NEW_LABEL, f"  graphgym-srnc {shlex.join(words)}"]
         files |= other
     progress.doing("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
@@ -162,6 +169,7 @@ def _disagreements(
         return lines + ["--disagreements FILE lists all of them."] if len(other) else lines, {}
     if out_of_fold:
         other = other.rename(columns=WITHOUT_LABEL)
+    other = other.assign(**{NEW_LABEL: ""})
     if found.texts:
         other = other.assign(text=[found.texts[node] for node in other["node"]])
     return lines, {"--disagreements": predictions.encode(args.disagreements, other)}

@@ -16,6 +16,7 @@ CLEAR = 4  # number of the first names, each of which is taken before all others
 COLUMNS = tuple("label labels :label _labels class classes category target subject topic y".split())
 PARTS = ("train", "val", "test")  # parts of a split
 UNKNOWN = "unknown"  # name of the unknown class
+NEW_LABEL = "new_label"  # column in which a user corrects labels
 SIMILAR = "similar labels:"  # beginning of a note
 
 # Words, in lower case: what programs write for an empty cell, and people for a missing label.

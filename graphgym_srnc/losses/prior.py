@@ -12,6 +12,7 @@ from scipy.special import chdtrc
 from torch import Tensor
 from torch.nn import functional as F
 
+MOST_UNKNOWN = 2.0  # nodes predicted as unknown, in multiples of the estimated number
 CONSTRAINT_WEIGHT = 1e4  # of the equality constraint in the problem of shift_weights
 
 
@@ -162,7 +163,10 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     The threshold has the largest expected number of correct predictions: unknown nodes below it,
     less the known nodes below it that would be predicted correctly, of share :math:`C(u)`.
 
-    .. math:: \max_u \; u - (1 - D) \left(F(u) + C(u)\right)
+    .. math:: \max_{u \le 2 D} \; u - (1 - D) \left(F(u) + C(u)\right)
+
+    The bound :math:`2 D` decides where nearly no known node would be predicted correctly, or the
+    expected number hardly depends on :math:`u`: half of the nodes below it should be unknown.
 
     Args:
         ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
@@ -183,6 +187,7 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     p_value = math.exp(-2 * effective_number(weight) * distance**2)
 
     gain = ranks - (1 - distance) * (below + correct_below)
+    gain[ranks > MOST_UNKNOWN * distance] = 0.0
     best = int(gain.argmax())
     rank = float(ranks[best]) if gain[best] > 0 else 0.0
     kept = correct * (ranks >= rank) - (ranks < rank).double()

@@ -122,6 +122,10 @@ def analyse(
     fits = number.fits(graph, posterior, state, seeds)
     wanted = num_new or number.suggested(fits)
     found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
+    if seeds.predicted:
+        topics = state[:, : -posterior.size(1)]
+        groups = candidates.also_possible(topics, posterior, label, len(found.new))
+        found = clusters.replace(found, also=groups)
     found = found.named(cluster_names)
     changes = None
     x = features(graph)
@@ -132,10 +136,7 @@ def analyse(
         parts = zip(ascii_lowercase, number.parts(state, x, new.nodes))
         named = {f"{new.number}{letter}": nodes for letter, nodes in parts}
         found.new[place] = clusters.replace(new, parts=named)
-    also = []
-    if seeds.predicted:
-        groups = candidates.also_possible(state[:, : -posterior.size(1)], posterior, label)
-        also = table.also_rows(groups, x, names)
+    also = table.also_rows(found.also, x, names)
     rows = table.rows(found, x, names)
     return Analysis(graph, found, rows, names, fits, evidence, label, changes, also)
 

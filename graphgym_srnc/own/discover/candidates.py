@@ -135,15 +135,26 @@ class FewLabels(NamedTuple):
         nodes: those without a label, the most similar to the mean of the group first, ``[n]``.
         found, expected: number of labels.
         p_value: of so few labels, by the Poisson distribution, times the number of groups.
+        number: by which a user names it; the new clusters have the first numbers.
+        name: the class that a user gave to it, or "".
     """
 
     nodes: Tensor
     found: int
     expected: float
     p_value: float
+    number: int = 0
+    name: str = ""
+
+    @property
+    def reliable(self) -> Tensor:
+        """All of its nodes, see ``Cluster.reliable``."""
+        return self.nodes
 
 
-def also_possible(topics: Tensor, posterior: Tensor, label: Tensor) -> list[FewLabels]:
+def also_possible(
+    topics: Tensor, posterior: Tensor, label: Tensor, before: int = 0
+) -> list[FewLabels]:
     """Groups of nodes that are predicted as known classes, but have fewer labels than expected.
 
     They may be of a further new class. There are at most :data:`MOST_ALSO`, those with the smallest
@@ -153,6 +164,7 @@ def also_possible(topics: Tensor, posterior: Tensor, label: Tensor) -> list[FewL
         topics: ``[V, D]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
         label: class of each labelled node of a known class, ``[V]``; -1 = none.
+        before: the largest number of the new clusters.
     """
     own = (posterior.argmax(1) < posterior.size(1) - 1).nonzero().view(-1)
     if len(own) < 2 * GROUP or not (label[own] >= 0).any():
@@ -162,13 +174,13 @@ def also_possible(topics: Tensor, posterior: Tensor, label: Tensor) -> list[FewL
     p_value = poisson.cdf(found, expected)
     result = []
     first = np.argsort(p_value, kind="stable")[:MOST_ALSO]
-    for k in first[p_value[first] < P_ALSO]:
+    for number, k in enumerate(first[p_value[first] < P_ALSO], before + 1):
         inside = own[group == k]
         nodes = inside[label[inside] < 0]
         unit = F.normalize(topics[nodes], dim=1)
         nodes = nodes[(unit @ unit.mean(0)).argsort(descending=True, stable=True)]
         corrected = min(1.0, float(p_value[k] * len(found)))
-        result.append(FewLabels(nodes, int(found[k]), float(expected[k]), corrected))
+        result.append(FewLabels(nodes, int(found[k]), float(expected[k]), corrected, number))
     return result
 
 

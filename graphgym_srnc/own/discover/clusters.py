@@ -23,7 +23,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import LEAST
-from graphgym_srnc.own.discover.candidates import Seeds
+from graphgym_srnc.own.discover.candidates import FewLabels, Seeds
 from graphgym_srnc.own.discover.representation import by_group, kmeans, links
 from graphgym_srnc.plots import embedding
 
@@ -60,6 +60,11 @@ class Cluster:
     parts: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
+    def reliable(self) -> Tensor:
+        """Its nodes outside small components, or all if there are no others."""
+        return self.nodes[: len(self.nodes) - self.small or None]
+
+    @property
     def clarity(self) -> float:
         """How likely its nodes are of one class: ``p_unknown`` times ``cohesion``, from 0 to 1."""
         return self.p_unknown * self.cohesion
@@ -77,6 +82,12 @@ class Discovery:
     known: list[Cluster]  # nodes predicted as known classes
     new: list[Cluster]  # new clusters, the likeliest new class first
     rest: Cluster  # nodes predicted as unknown that are closer to a known class
+    also: Sequence[FewLabels] = ()  # groups predicted as known classes that may be new ones
+
+    @property
+    def proposed(self) -> list[Cluster | FewLabels]:
+        """All that may be a new class and have a name: new clusters, and groups with few labels."""
+        return [*self.new, *self.also]
 
     @property
     def every(self) -> list[Cluster]:
@@ -94,18 +105,21 @@ class Discovery:
         return [cluster.name for cluster in self.known]
 
     def named(self, names: Mapping[int, str]) -> Discovery:
-        """The same clusters; new ones have names by number.
+        """The same clusters; new ones and groups with few labels have names by number.
 
         Raises:
-            InputError: there is no new cluster with such a number.
+            InputError: there is no new cluster or group with such a number.
         """
         for number in names:
-            if number not in range(1, len(self.new) + 1):
+            if number not in range(1, len(self.proposed) + 1):
                 raise InputError(
-                    "names", number, f"numbers of new clusters, from 1 to {len(self.new)}"
+                    "names",
+                    number,
+                    f"numbers of new clusters and groups, from 1 to {len(self.proposed)}",
                 )
         new = [replace(cluster, name=names.get(cluster.number, "")) for cluster in self.new]
-        return replace(self, new=new)
+        also = [group._replace(name=names.get(group.number, "")) for group in self.also]
+        return replace(self, new=new, also=also)
 
 
 def find(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple, Sequence
 
 import scipy.sparse as sp
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import folder, folder_files
+from graphgym_srnc.core.text import counted, listed
+from graphgym_srnc.data import folder, folder_files, read
 from graphgym_srnc.data.cleaning import strided
+from graphgym_srnc.data.labels import EMPTY, NEW_LABEL, cleaned
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
@@ -19,6 +23,7 @@ from graphgym_srnc.own.discover.clusters import Discovery
 
 # Label of nodes of no known class; it has no training node, so it stays the unknown class.
 UNKNOWN = "unknown"
+LEAST = 5  # training nodes of a named cluster, as many as SRNC+ has folds of the labels
 
 
 class Labels(NamedTuple):
@@ -28,11 +33,13 @@ class Labels(NamedTuple):
         label: class of each node; "" = none.
         split: ``train``, ``val`` or ``test`` of each node; "" = none.
         added: nodes that the names of clusters label.
+        corrected: nodes whose label a table of the user states.
     """
 
     label: list[str]
     split: list[str]
     added: set[int]
+    corrected: Sequence[int] = ()
 
 
 def in_words(name: str) -> str:
@@ -71,14 +78,54 @@ def check_name(name: str, key: str, given: str) -> None:
         raise InputError(key, given, allowed)
 
 
-def labels(
-    discovery: Discovery, parts: Mapping[str, Tensor], y: Tensor, per_class: int = 20
-) -> Labels:
-    """The next run's labels: the existing ones, and certain nodes of named clusters.
+def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[int, str]:
+    """Labels by node in the column ``new_label`` of a table; "" removes a label.
 
-    From the more typical half of the nodes without a label in each named cluster, ``per_class``
-    training nodes and half as many validation nodes are taken at equal distances. All of them train
-    if the run has no validation nodes, since some of new classes alone would mislead the next one.
+    Rows with an empty cell are not read. The column ``node`` has numbers of nodes, or without it
+    the column ``id`` has their ``ids``.
+
+    Raises:
+        InputError: a column is missing, there is no such node, a node has two labels, or see
+            :func:`check_name`.
+    """
+    rows = read.table(path)
+    key = "node" if "node" in rows else "id"
+    if not {key, NEW_LABEL} <= {*rows}:
+        message = f"{path} has no column {NEW_LABEL}, or neither node nor id"
+        hint = f"Fill in the column {NEW_LABEL} of the disagreements of a run"
+        raise InputError.plain("labels", message, hint)
+    rows = rows[~rows[NEW_LABEL].str.lower().isin({"", *EMPTY})]
+    if rows.empty:
+        message = f"{path} has no label in the column {NEW_LABEL}"
+        raise InputError.plain("labels", message, "Fill in the labels to change")
+    names = [*map(str, range(num_nodes))] if key == "node" or ids is None else ids
+    numbers = {name: node for node, name in enumerate(names)}
+    found: dict[int, str] = {}
+    given, _ = cleaned([*rows[NEW_LABEL]], NEW_LABEL)
+    for name, label in zip(rows[key], map(in_words, given)):
+        if name not in numbers:
+            message = f"{path}: the graph has no node {name}"
+            raise InputError.plain("labels", message, "Use the nodes or ids of the predictions")
+        if label:
+            check_name(label, "labels", label)
+        if found.setdefault(numbers[name], label) != label:
+            raise InputError.plain("labels", f"{path}: {name} has two labels", "Keep one of them")
+    return found
+
+
+def labels(
+    discovery: Discovery,
+    parts: Mapping[str, Tensor],
+    y: Tensor,
+    corrected: Mapping[int, str] = MappingProxyType({}),
+) -> Labels:
+    """The next run's labels: the existing ones, and some nodes of named clusters.
+
+    As large a share of each named cluster gets labels as of the nodes of known classes, at equal
+    distances from its most typical node to its least typical one. So the labels of the next run
+    look drawn at random, as its test for unknown nodes assumes. At least :data:`LEAST` nodes train,
+    and at most half of a cluster gets labels. Validation nodes are treated alike.
+
     Validation and test nodes of no known class stay ``unknown`` outside named clusters. Inside them
     they are left out, because their class is not known.
 
@@ -86,14 +133,14 @@ def labels(
         discovery: the clusters, some of whose new ones have names.
         parts: nodes of ``train``, ``val`` and ``test``.
         y: classes, ``[V]``, :math:`N` for those of no known class; read at these nodes alone.
-        per_class: training nodes from each named cluster.
+        corrected: labels by node, which replace all others; "" = none.
 
     Raises:
         InputError: all nodes of a named cluster have labels.
     """
-    made = Labels([""] * len(y), [""] * len(y), set())
+    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected])
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
-    named = [new for new in discovery.new if new.name]
+    named = [new for new in discovery.proposed if new.name]
     unsure = {node for new in named for node in new.nodes.tolist()}
     classes = dict(enumerate(discovery.classes))
     for node, part in given.items():
@@ -101,32 +148,55 @@ def labels(
         if name != UNKNOWN or node not in unsure:
             made.label[node] = name
             made.split[node] = part
-    wanted = per_class + per_class // 2
+    known = int((discovery.label < len(classes)).sum())
+    shares = {
+        part: int((y[parts[part]] < len(classes)).sum()) / max(known, 1)
+        for part in ("train", "val")
+        if part in parts
+    }
+    taken = {*given, *corrected}
     for cluster in named:
-        certain = [node for node in cluster.nodes.tolist() if node not in given]
-        if not certain:
+        free = [node for node in cluster.reliable.tolist() if node not in taken]
+        if not free:
             message = f"all nodes of cluster {cluster.number} ({cluster.name}) have labels"
             raise InputError.plain("names", message, "Name another cluster")
-        validates = "val" in given.values() and len(certain) >= wanted
-        # Labels of the centre alone would teach a model that the rest is of another class. Nodes in
-        # small components come last, since many of their predictions are wrong.
-        apart = max(1, len(certain) // (2 * wanted))
-        for rank, node in enumerate(certain[::apart][:wanted]):
-            made.label[node] = cluster.name
-            made.split[node] = "val" if validates and rank % 3 == 2 else "train"
-            made.added.add(node)
+        _label(made, cluster.name, free, shares)
+    for node, label in corrected.items():
+        made.label[node] = label
+        made.split[node] = (made.split[node] or "train") if label else ""
     return made
 
 
+def _label(made: Labels, name: str, nodes: Sequence[int], shares: Mapping[str, float]) -> None:
+    """Label ``shares`` of the nodes of a cluster for training and validation."""
+    train = max(LEAST, round(shares.get("train", 0.0) * len(nodes)))
+    val = round(shares.get("val", 0.0) * len(nodes))
+    chosen = _spread(nodes, min(train + val, math.ceil(len(nodes) / 2)))
+    validates = {*_spread(chosen, round(len(chosen) * val / (train + val)))}
+    for node in chosen:
+        made.label[node] = name
+        made.split[node] = "val" if node in validates else "train"
+        made.added.add(node)
+
+
+def _spread(nodes: Sequence[int], count: int) -> list[int]:
+    """As many of the nodes at equal distances."""
+    return [nodes[int((place + 0.5) * len(nodes) / count)] for place in range(count)]
+
+
 def counts(discovery: Discovery, made: Labels) -> list[str]:
-    """How many nodes of each named cluster got its name as their label, a line each."""
+    """How many nodes of each named cluster got its name as their label, and other changes."""
     lines = []
-    for cluster in (new for new in discovery.new if new.name):
+    for cluster in (new for new in discovery.proposed if new.name):
         split = [made.split[node] for node in made.added.intersection(cluster.nodes.tolist())]
         labelled = f"{split.count('train')} training and {split.count('val')} validation nodes"
         lines.append(f"cluster {cluster.number}: {labelled} got the label {cluster.name}")
+    if made.corrected:
+        names = {made.label[node] for node in made.corrected} - {"", *discovery.classes}
+        new = f"; new classes: {listed(sorted(names))}" if names else ""
+        lines.append(f"{counted(len(made.corrected), 'label')} as in your table{new}")
     kept = sum(map(bool, made.split)) - len(made.added)
-    return [*lines, f"labels: {kept:,} as before, {len(made.added):,} added for clusters"]
+    return [*lines, f"labels: {kept:,} as given, {len(made.added):,} added for clusters"]
 
 
 def write(
@@ -159,7 +229,8 @@ def write(
         labels=made.label,
         split=made.split if {"val", "test"} & {*made.split} else [""] * len(ids),
         recipe=_recipe(source) if source else None,
-        discovered=made.added | (folder_files.discovered(source) if source else set()),
+        discovered=(made.added | (folder_files.discovered(source) if source else set()))
+        - {*made.corrected},
         weights=None if weight is None else weight.numpy(),
         parent=parent,
         urls=names.urls,

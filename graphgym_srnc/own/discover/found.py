@@ -53,6 +53,7 @@ class Found:
             f" {', '.join(row.words[:5]) or 'no typical word'}"
             for row in self.analysis.new
         ]
+        lines += [f"  {row.title}: {row.facts}" for row in self.analysis.also]
         head = f"{new} beside {known}, in {len(self.y):,} nodes"
         if self.analysis.changes is not None:
             lines += self.analysis.changes.lines
@@ -103,15 +104,15 @@ class Found:
             )
         atomic.write_text(Path(path), page.render("New classes", self.analysis, {}, {}, []))
 
-    def labelled(self, names: Mapping[int, str], nodes_per_class: int = 20) -> Data:
-        """The graph with labels of typical nodes of some clusters too, for the next ``fit``.
+    def labelled(self, names: Mapping[int, str]) -> Data:
+        """The graph with labels of nodes of some clusters too, for the next ``fit``.
 
         Clusters with the name of an earlier class keep it, unless ``names`` gives another one.
 
         Args:
-            names: class by number of the cluster, such as ``{1: "rust"}``; may be a known class.
-            nodes_per_class: training nodes from each named cluster, 1 or more; half as many
-                validate, or train if the graph has no validation nodes.
+            names: class by number of the cluster, or of a group with few labels, such as
+                ``{1: "rust"}``; may be a known class. As large a share of it gets labels as of the
+                known classes.
 
         Raises:
             InputError: a number or a name is not allowed, or the graph has no training nodes.
@@ -128,13 +129,11 @@ class Found:
                 "the graph has no train_mask, so known classes would have no labels",
                 "Discover in the graph of fit",
             )
-        if typed("nodes_per_class", nodes_per_class, int) < 1:
-            raise InputError("nodes_per_class", nodes_per_class, "1 or more")
-        carried = {new.number: new.name for new in self.clusters.new if new.name}
+        carried = {new.number: new.name for new in self.clusters.proposed if new.name}
         found = self.clusters.named(carried | {**names})
         for number, name in names.items():
             feedback.check_name(str(name).strip(), "names", f"{number}={name}")
-        made = feedback.labels(found, self.parts, self.y, nodes_per_class)
+        made = feedback.labels(found, self.parts, self.y)
         graph = copy.copy(self.graph)
         graph.y = made.label
         for part in self.parts:

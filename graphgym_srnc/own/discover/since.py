@@ -335,7 +335,7 @@ def compare(
     num_classes = len(earlier.classes)
     group = found.cluster.numpy()
     similarity = alike.similarity(earlier.label, num_classes, group, len(found.every))
-    given = {new.number: new.name for new in found.new if new.name}
+    given = {new.number: new.name for new in found.proposed if new.name}
     found = found.named(given | carried_names(found, earlier.classes, similarity))
     sizes = f"The earlier graph has {len(earlier.label):,} nodes, this one {len(group):,}."
     notes = [sizes, alike.note, ON_INTERVALS]

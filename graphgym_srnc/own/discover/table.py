@@ -48,10 +48,7 @@ ON_CLARITY = (
     f" {CLEAR:g}) are of one class"
 )
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
-ON_ALSO = (
-    "Their words tell you more. If one is of a new class, label some of its nodes; or name the"
-    " clusters above, train again and discover, since other nodes may be unknown then."
-)
+ON_ALSO = "Their words tell you more. If one is a new class, name it by its number, as a cluster."
 PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
 
@@ -71,6 +68,11 @@ class Also(NamedTuple):
     found: FewLabels
     words: list[str]
     examples: list[Shown]
+
+    @property
+    def title(self) -> str:
+        """Its number, and its name if it has one."""
+        return ", ".join(filter(None, [str(self.found.number), plain(self.found.name)]))
 
     @property
     def facts(self) -> str:
@@ -199,7 +201,8 @@ def on_also(also: Sequence[Also]) -> list[str]:
     lines = ["", f"{ALSO}. {on_evidence(also)} {ON_ALSO}"]
     for row in also:
         nodes = ", ".join(text.short(node.head, NEAREST) for node in row.examples)
-        lines.append(f"  {row.facts}: {', '.join(row.words) or 'no typical word'}; such as {nodes}")
+        words = ", ".join(row.words) or "no typical word"
+        lines.append(f"  {row.title}: {row.facts}: {words}; such as {nodes}")
     return lines
 
 
@@ -221,7 +224,7 @@ def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
     The most typical nodes alone would hide that a cluster mixes topics. Nodes in small components
     are left out if there are others.
     """
-    nodes = cluster.nodes[: len(cluster.nodes) - cluster.small or None].tolist()
+    nodes = cluster.reliable.tolist()
     rest = nodes[TYPICAL:]
     return nodes[:TYPICAL], rest[:: -(-len(rest) // OTHERS) or 1]
 
