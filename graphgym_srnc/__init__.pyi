@@ -1117,7 +1117,8 @@ class SRNCPlus(_Parameters):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
     Args:
-        rounds: number of iterations; 0 = two on one graph, and three between two graphs.
+        rounds: maximum number of iterations; 0 = two on one graph, three between two graphs, and up
+            to five while held-out labels say that unknown nodes rank better.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
