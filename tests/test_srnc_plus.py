@@ -450,6 +450,10 @@ def test_an_iteration_counts_unknown_nodes_again_or_is_undone():
     assert method.episodes == 1 and method.plan.unknown_share == share
     assert method.evidence is after
 
+    method.change(p_value=0.1)  # without evidence of an unknown class, pseudo-labels give none
+    recount(-1.0)
+    assert method.episodes == 1 and method.plan.unknown_share == share
+
     recount(now + 2 * error)
     assert method.evidence is before and method.plan.iteration == method.episodes - 1 == 0
     assert method.plan.least_share == now + 2 * error

@@ -466,8 +466,9 @@ class SRNCPlus(ClusterMethod):
         Classifiers of half of the labels and the pseudo-labels rank the other half. If their
         evidence of unknown nodes is larger by more than two standard errors, it chooses the
         number of unknown nodes again, and another iteration follows. Smaller rises are no reason,
-        since unlabelled nodes that learned pseudo-labels rank too high. If the evidence is smaller
-        by more than one standard error, this iteration is undone.
+        since nodes that learned pseudo-labels confirm them; nor is any if the labels showed no
+        significant sign of an unknown class. If the evidence is smaller by more than one standard
+        error, this iteration is undone.
         """
         task = self.task
         left = folds(self.labels, 2) == 0
@@ -484,7 +485,7 @@ class SRNCPlus(ClusterMethod):
         correct = (known[held_out].argmax(1) == self.labels[left]).float()
         found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
         rise = (found.least_share - self.plan.least_share) * 2 * len(ranks) ** 0.5
-        if rise > 2:
+        if rise > 2 and self.plan.p_value <= SIGNIFICANT:
             self.change(unknown_share=found.rank, least_share=found.least_share)
             self.count_kept(ranks, correct)
         else:
