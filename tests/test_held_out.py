@@ -400,10 +400,12 @@ def test_an_estimator_says_how_good_it_is_on_held_out_labels():
     assert found["as_known"]["high"] <= 1
 
 
-def test_the_surest_disagreements_have_titles():
+def test_the_first_disagreements_have_titles():
     frame = pandas.DataFrame({"given_label": ["a", "b"], "split": ["train", "train"]})
-    frame = frame.assign(id=["n1", "n2"], probability=0.5, title=["A mollusc", "x" * 60])
+    frame = frame.assign(
+        id=["n1", "n2"], probability=0.8, p_given_label=0.1, title=["A mollusc", "x" * 60]
+    )
     frame["class"] = "c"
     _, head, first, second = predictions.on_disagreements(frame, frame, True)
-    assert head.split()[-1] == "title" and first.split() == ["n1", "a", "c", "0.50", "A", "mollusc"]
+    assert head.split()[-1] == "title" and first.split() == ["n1", "a", "0.10", "c", "A", "mollusc"]
     assert second.split()[-1] == "x" * 49 + "…"

@@ -9,11 +9,13 @@ import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
+from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Graph, Sparse
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.data.describe import known_names
+from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.validation import OutOfFold
 
@@ -21,6 +23,7 @@ LINEAR = "linear"
 LINEAR_ON_HOPS = "linear_hops"
 """Names of the controls: logistic regression on features, and on these beside their hop means."""
 
+SIGNIFICANT = 0.01  # p-value of too high probabilities; those of the final model differ a little
 FEW = 5  # number of held-out labels from which a class is judged
 INVERSE_PENALTY = 10.0  # of the linear controls, whose classes have equal total weight
 MAX_ENTRIES = 20_000_000  # numbers that a linear control reads, above which it is left out
@@ -42,7 +45,9 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
         from ``accuracy`` by an exact McNemar test. ``classes`` has, by name of each class, its
-        number of ``labels`` and how many are ``right``. The result is empty without such labels.
+        number of ``labels`` and how many are ``right``. ``small_components`` has these two for
+        nodes in components of at most 5 nodes, and the ``mean_probability`` of their predicted
+        classes. The result is empty without such labels.
     """
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
@@ -68,6 +73,21 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
             }
             for k, name in enumerate(known_names(task)[: task.num_known])
         },
+        "small_components": _in_small_components(found, task.source),
+    }
+
+
+def _in_small_components(found: OutOfFold, graph: Data) -> dict[str, float]:
+    """Numbers of held-out labels of nodes in small components, and their mean probability."""
+    edges = graph.edge_index.cpu().numpy()
+    sizes = torch.from_numpy(component_sizes(edges, graph.num_nodes))
+    small = (sizes <= SMALL).to(found.nodes.device)[found.nodes]
+    labels = int(small.sum())
+    probability = found.log_p.amax(1).exp()[small].sum(dtype=torch.double)
+    return {
+        "labels": labels,
+        "right": int(found.correct[small].sum()),
+        "mean_probability": float(probability) / max(labels, 1),
     }
 
 
@@ -99,6 +119,30 @@ def on_weak_classes(found: Mapping[str, Any]) -> str:
     return (
         f"Fewer than half of the held-out labels of {listed(weak)} are predicted right. Do not"
         " trust predictions of such classes; label more of their nodes."
+    )
+
+
+def on_small_components(found: Mapping[str, Any]) -> str:
+    """A warning that nodes in small components have too high probabilities; "" if they do not.
+
+    ``found`` is what :func:`judge` returns. A binomial test compares how many of their labels are
+    right with their mean probability. It is conservative, since the probabilities differ
+    (Hoeffding, Annals of Mathematical Statistics 1956).
+    """
+    from scipy.stats import binomtest
+
+    small = found.get("small_components", {})
+    if not small.get("labels"):
+        return ""
+    right = small["right"]
+    labels = small["labels"]
+    mean = min(small["mean_probability"], 1.0)
+    if binomtest(right, labels, mean, alternative="less").pvalue >= SIGNIFICANT:
+        return ""
+    return (
+        f"Probabilities of nodes in components of at most {SMALL} nodes are too high: {right:,} of"
+        f" {labels:,} held-out labels of such nodes are predicted right"
+        f" ({100 * right / labels:.0f} %), and their mean probability is {100 * mean:.0f} %."
     )
 
 
