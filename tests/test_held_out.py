@@ -15,6 +15,7 @@ from sklearn.preprocessing import normalize
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 from stored import Page
+from torch_geometric.data import Data
 
 from graphgym_srnc import SRNCPlus, load
 from graphgym_srnc.backbones.graph import prepare
@@ -398,6 +399,35 @@ def test_an_estimator_says_how_good_it_is_on_held_out_labels():
     assert found["labels"] == found["of"] == 60
     assert found["low"] <= found["accuracy"] <= found["high"]
     assert found["as_known"]["high"] <= 1
+
+
+def test_too_high_probabilities_in_small_components():
+    """A pair, a triangle, ten nodes alone and a star of eight; labels of all but the triangle."""
+    pairs = [(0, 1), (2, 3), (3, 4), (4, 2), *((15, node) for node in range(16, 23))]
+    edges = torch.tensor(pairs + [(b, a) for a, b in pairs]).T
+    nodes = torch.tensor([0, 1, *range(5, 23)])
+    p = torch.tensor([0.6, 0.95] + [0.8] * 18)
+    log_p = torch.stack([p, 1 - p], 1).log()
+    labels = torch.tensor([0, 1] + [0, 1] * 5 + [1] * 8)  # in the star, all are wrong
+    found = OutOfFold(nodes, labels, torch.zeros(20), log_p, torch.tensor(1.0))
+    small = held_out._in_small_components(found, Data(edge_index=edges, num_nodes=23))
+    assert small == {"labels": 12, "right": 6, "mean_probability": pytest.approx(9.55 / 12)}
+
+    def warning(right: int, labels: int, mean: float) -> str:
+        figures = {"labels": labels, "right": right, "mean_probability": mean}
+        return held_out.on_small_components({"small_components": figures})
+
+    text = warning(50, 100, 0.7)
+    assert "at most 5 nodes are too high: 50 of 100 held-out labels" in text
+    assert "right (50 %), and their mean probability is 70 %" in text
+    assert warning(90, 100, 0.7) == warning(0, 0, 0.0) == held_out.on_small_components({}) == ""
+    assert warning(9, 10, 1.0 + 1e-9)
+    # If probabilities are right, 1 % of the draws may give a warning.
+    rng = np.random.default_rng(0)
+    chances = rng.uniform(0.3, 1.0, 40)
+    draws = (rng.random((400, 40)) < chances).sum(1).tolist()
+    assert sum(warning(right, 40, chances.mean()) != "" for right in draws) <= 8
+    assert sum(warning(right, 40, chances.mean() + 0.3) != "" for right in draws) >= 300
 
 
 def test_the_first_disagreements_have_titles():

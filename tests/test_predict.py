@@ -132,9 +132,8 @@ def test_labels_that_the_model_disagrees_with(run_folder, capsys):
         r"more of them. The least probable labels are:\n.*\n  " + " +".join(shown), told
     )
     classes = ["b", "unknown", "c", "unknown", "b"]
-    sizes = [1, 9, 9, 5, 6]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
-    given |= {"probability": [0.9, 0.9, 0.3, 0.9, 0.4], "component_size": sizes}
+    given |= {"component_size": [1, 9, 9, 5, 6]}
     given |= {"p_given_label": [0.1, 0.0, 0.3, 0.2, 0.1]}
     assert [*predictions.disagreements(pandas.DataFrame(given))["node"]] == [1, 0, 4, 3, 2]
 
