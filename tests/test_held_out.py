@@ -15,11 +15,11 @@ from sklearn.preprocessing import normalize
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 from stored import Page
-from torch_geometric.data import Data
 
 from graphgym_srnc import SRNCPlus, load
 from graphgym_srnc.backbones.graph import prepare
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.data.edges import component_sizes
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
@@ -401,26 +401,40 @@ def test_an_estimator_says_how_good_it_is_on_held_out_labels():
     assert found["as_known"]["high"] <= 1
 
 
-def test_too_high_probabilities_in_small_components():
-    """A pair, a triangle, ten nodes alone and a star of eight; labels of all but the triangle."""
-    pairs = [(0, 1), (2, 3), (3, 4), (4, 2), *((15, node) for node in range(16, 23))]
-    edges = torch.tensor(pairs + [(b, a) for a, b in pairs]).T
-    nodes = torch.tensor([0, 1, *range(5, 23)])
-    p = torch.tensor([0.6, 0.95] + [0.8] * 18)
-    log_p = torch.stack([p, 1 - p], 1).log()
-    labels = torch.tensor([0, 1] + [0, 1] * 5 + [1] * 8)  # in the star, all are wrong
-    found = OutOfFold(nodes, labels, torch.zeros(20), log_p, torch.tensor(1.0))
-    small = held_out._in_small_components(found, Data(edge_index=edges, num_nodes=23))
-    assert small == {"labels": 12, "right": 6, "mean_probability": pytest.approx(9.55 / 12)}
+def test_probabilities_in_small_components(run_with_wrong_labels):
+    """Labelled nodes 0 to 3 and others 80 to 89 have no link."""
+    loaded = build.load_model(run_with_wrong_labels / "r")
+    task = build.task_of(loaded)
+    alone = torch.tensor([0, 1, 2, 3, *range(80, 90)])
+    edges = task.target.edge_index
+    task.target.edge_index = edges[:, ~torch.isin(edges, alone).any(0)]
+    sizes = component_sizes(task.target.edge_index.numpy(), 120)
+    small = set(np.flatnonzero(sizes <= 5).tolist())
+    held = loaded.method.out_of_fold
+    found = held_out.judge(loaded.method, task, with_linear=False)["small_components"]
+    places = [place for place, node in enumerate(held.nodes.tolist()) if node in small]
+    assert found["labels"] == len(places) >= 4
+    assert found["right"] == held.correct[places].sum()
+    others = sorted(small - set(task.train.tolist()))
+    p = loaded.predict(task.target).posterior[others].max(1).values
+    assert {*range(80, 90)} <= {*others}
+    assert found["mean_probability"] == pytest.approx(float(p.mean()), abs=1e-5)
+    task.target.edge_index = edges
+    found = held_out.judge(loaded.method, task, with_linear=False)["small_components"]
+    assert found == {"labels": 0, "right": 0}
 
+
+def test_too_high_probabilities_in_small_components():
     def warning(right: int, labels: int, mean: float) -> str:
         figures = {"labels": labels, "right": right, "mean_probability": mean}
         return held_out.on_small_components({"small_components": figures})
 
     text = warning(50, 100, 0.7)
-    assert "at most 5 nodes are too high: 50 of 100 held-out labels" in text
-    assert "right (50 %), and their mean probability is 70 %" in text
-    assert warning(90, 100, 0.7) == warning(0, 0, 0.0) == held_out.on_small_components({}) == ""
+    assert "at most 5 nodes are too high: their mean is 70 %, but 50 of 100 held-out" in text
+    assert "right (50 %)" in text
+    none = {"labels": 0, "right": 0}
+    assert held_out.on_small_components({"small_components": none}) == ""
+    assert warning(90, 100, 0.7) == held_out.on_small_components({}) == ""
     assert warning(9, 10, 1.0 + 1e-9)
     # If probabilities are right, 1 % of the draws may give a warning.
     rng = np.random.default_rng(0)

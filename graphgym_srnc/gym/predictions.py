@@ -74,11 +74,14 @@ def table(
 def disagreements(frame: pandas.DataFrame) -> pandas.DataFrame:
     """The rows of a ``table`` whose class is not the given label, the least probable labels first.
 
+    Nodes predicted as unknown follow after the others.
+
     References:
         Northcutt, Jiang and Chuang, "Confident Learning", JAIR 2021: ranking by self-confidence.
     """
     other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
-    return other.sort_values("p_given_label", kind="stable")
+    other = other.sort_values("p_given_label", kind="stable")
+    return other.sort_values("class", key=lambda name: name == UNKNOWN, kind="stable")
 
 
 def held_out(prediction: Prediction, out_of_fold: OutOfFold) -> Prediction:
@@ -140,7 +143,7 @@ def on_disagreements(
         node, label, predicted = (short(cell, 24) for cell in row[:3])
         rest = [short(cell, 50) for cell in row[4:]]
         lines.append([f"  {node}", label, f"{row[3]:.2f}", predicted, *rest])
-    return [f"{text} The least probable labels are:", *aligned(lines).splitlines()]
+    return [f"{text} The first ones are:", *aligned(lines).splitlines()]
 
 
 def encode(file: str, columns: pandas.DataFrame | Mapping[str, list[Any]]) -> bytes:
