@@ -19,6 +19,7 @@ from stored import Page
 from graphgym_srnc import SRNCPlus, load
 from graphgym_srnc.backbones.graph import prepare
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.data.edges import component_sizes
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
@@ -400,10 +401,55 @@ def test_an_estimator_says_how_good_it_is_on_held_out_labels():
     assert found["as_known"]["high"] <= 1
 
 
-def test_the_surest_disagreements_have_titles():
+def test_probabilities_in_small_components(run_with_wrong_labels):
+    """Labelled nodes 0 to 3 and others 80 to 89 have no link."""
+    loaded = build.load_model(run_with_wrong_labels / "r")
+    task = build.task_of(loaded)
+    alone = torch.tensor([0, 1, 2, 3, *range(80, 90)])
+    edges = task.target.edge_index
+    task.target.edge_index = edges[:, ~torch.isin(edges, alone).any(0)]
+    sizes = component_sizes(task.target.edge_index.numpy(), 120)
+    small = set(np.flatnonzero(sizes <= 5).tolist())
+    held = loaded.method.out_of_fold
+    found = held_out.judge(loaded.method, task, with_linear=False)["small_components"]
+    places = [place for place, node in enumerate(held.nodes.tolist()) if node in small]
+    assert found["labels"] == len(places) >= 4
+    assert found["right"] == held.correct[places].sum()
+    others = sorted(small - set(task.train.tolist()))
+    p = loaded.predict(task.target).posterior[others].max(1).values
+    assert {*range(80, 90)} <= {*others}
+    assert found["mean_probability"] == pytest.approx(float(p.mean()), abs=1e-5)
+    task.target.edge_index = edges
+    found = held_out.judge(loaded.method, task, with_linear=False)["small_components"]
+    assert found == {"labels": 0, "right": 0}
+
+
+def test_too_high_probabilities_in_small_components():
+    def warning(right: int, labels: int, mean: float) -> str:
+        figures = {"labels": labels, "right": right, "mean_probability": mean}
+        return held_out.on_small_components({"small_components": figures})
+
+    text = warning(50, 100, 0.7)
+    assert "at most 5 nodes are too high: their mean is 70 %, but 50 of 100 held-out" in text
+    assert "right (50 %)" in text
+    none = {"labels": 0, "right": 0}
+    assert held_out.on_small_components({"small_components": none}) == ""
+    assert warning(90, 100, 0.7) == held_out.on_small_components({}) == ""
+    assert warning(9, 10, 1.0 + 1e-9)
+    # If probabilities are right, 1 % of the draws may give a warning.
+    rng = np.random.default_rng(0)
+    chances = rng.uniform(0.3, 1.0, 40)
+    draws = (rng.random((400, 40)) < chances).sum(1).tolist()
+    assert sum(warning(right, 40, chances.mean()) != "" for right in draws) <= 8
+    assert sum(warning(right, 40, chances.mean() + 0.3) != "" for right in draws) >= 300
+
+
+def test_the_first_disagreements_have_titles():
     frame = pandas.DataFrame({"given_label": ["a", "b"], "split": ["train", "train"]})
-    frame = frame.assign(id=["n1", "n2"], probability=0.5, title=["A mollusc", "x" * 60])
+    frame = frame.assign(
+        id=["n1", "n2"], probability=0.8, p_given_label=0.1, title=["A mollusc", "x" * 60]
+    )
     frame["class"] = "c"
     _, head, first, second = predictions.on_disagreements(frame, frame, True)
-    assert head.split()[-1] == "title" and first.split() == ["n1", "a", "c", "0.50", "A", "mollusc"]
+    assert head.split()[-1] == "title" and first.split() == ["n1", "a", "0.10", "c", "A", "mollusc"]
     assert second.split()[-1] == "x" * 49 + "…"

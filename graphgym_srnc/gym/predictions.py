@@ -12,11 +12,8 @@ from graphgym_srnc.backbones.scaling import feature_warnings
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
-from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
-
-LEAST = 10  # minimum number of labelled nodes for measuring their accuracy
 
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
@@ -77,15 +74,14 @@ def table(
 def disagreements(frame: pandas.DataFrame) -> pandas.DataFrame:
     """The rows of a ``table`` whose class is not the given label, the least probable labels first.
 
-    Nodes predicted as unknown follow after the others, and nodes in small components are last.
+    Nodes predicted as unknown follow after the others.
 
     References:
         Northcutt, Jiang and Chuang, "Confident Learning", JAIR 2021: ranking by self-confidence.
     """
     other = frame[(frame["given_label"] != "") & (frame["given_label"] != frame["class"])]
     other = other.sort_values("p_given_label", kind="stable")
-    order = 2 * (other["component_size"] <= SMALL) + (other["class"] == UNKNOWN)
-    return other.loc[order.sort_values(kind="stable").index]
+    return other.sort_values("class", key=lambda name: name == UNKNOWN, kind="stable")
 
 
 def held_out(prediction: Prediction, out_of_fold: OutOfFold) -> Prediction:
@@ -141,14 +137,13 @@ def on_disagreements(
         return [text]
     id = "id" if "id" in other else "node"
     titles = ["title"] if "title" in other else []
-    lines = [["  node", "given label", "predicted", "probability", *titles]]
-    wanted = [id, "given_label", "class", "probability", *titles]
+    lines = [["  node", "given label", "its probability", "predicted", *titles]]
+    wanted = [id, "given_label", "class", "p_given_label", *titles]
     for row in other[wanted].head(most).values.tolist():
-        node, *classes = (short(cell, 24) for cell in row[:3])
-        lines.append(
-            [f"  {node}", *classes, f"{row[3]:.2f}", *(short(cell, 50) for cell in row[4:])]
-        )
-    return [f"{text} The surest ones are:", *aligned(lines).splitlines()]
+        node, label, predicted = (short(cell, 24) for cell in row[:3])
+        rest = [short(cell, 50) for cell in row[4:]]
+        lines.append([f"  {node}", label, f"{row[3]:.2f}", predicted, *rest])
+    return [f"{text} The first ones are:", *aligned(lines).splitlines()]
 
 
 def encode(file: str, columns: pandas.DataFrame | Mapping[str, list[Any]]) -> bytes:
@@ -174,25 +169,9 @@ def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
 
 
 def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = None) -> list[str]:
-    """Warnings about nodes with few neighbours, and about features, which this model scales.
-
-    With a ``table``, the accuracy of such nodes with a label is measured.
-    """
+    """Warnings about features, which this model scales, and about unknown nodes of a ``table``."""
     features = model.method.encoder.features
     found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
-    sizes = component_sizes(graph.edge_index.numpy(), graph.num_nodes)
-    small = int((sizes <= SMALL).sum())
-    if small:
-        single = int((sizes == 1).sum())
-        text = f"The graph has {counted(small, 'node')} in components of at most {SMALL} nodes"
-        text += f", {single:,} without a link." if single else "."
-        text += " Their predictions use few or no neighbours and are less reliable."
-        if model.method.smoothing:
-            text += " Their probabilities are too high."
-        text += on_small(frame)
-        if model.method.task.open_set:
-            text += f" Check some of those predicted as {UNKNOWN}."
-        found.append(text)
     return found + on_unknown(frame)
 
 
@@ -209,18 +188,3 @@ def on_unknown(frame: pandas.DataFrame | None) -> list[str]:
         f" likely of some known class (p_known above 0.5), but {UNKNOWN} is more likely than each"
         " of them. Treat these nodes as uncertain; best_known_class has the likeliest class."
     ]
-
-
-def on_small(frame: pandas.DataFrame | None) -> str:
-    """The accuracy of the validation and test nodes in small components, "" if they are few."""
-    if frame is None or "split" not in frame:
-        return ""
-    held = frame[(frame["component_size"] <= SMALL) & frame["split"].isin(PARTS[1:])]
-    if len(held) < LEAST:
-        return ""
-    right = (held["class"] == held["given_label"]).mean()
-    mean = held["probability"].mean()
-    return (
-        f" Of {len(held):,} labelled nodes among them for validation and test,"
-        f" {100 * right:.0f} % are right, and their mean probability is {100 * mean:.0f} %."
-    )

@@ -226,9 +226,11 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     record.verdict = judge(model, seen, record.first)
     if cfg.dataset.format == "file" and seen.one_graph:
         record.held_out = held_out.judge(model, seen)
-        weak = held_out.on_weak_classes(record.held_out)
-        if weak:
-            record.verdict["sentences"]["weak classes"] = weak
+        told = {
+            "weak classes": held_out.on_weak_classes(record.held_out),
+            "small components": held_out.on_small_components(record.held_out),
+        }
+        record.verdict["sentences"] |= {topic: text for topic, text in told.items() if text}
     if parallel.rank():
         return {}
     watch.doing("drawing figures" if recorder.extras.figures else "writing files", 1.0)

@@ -14,6 +14,7 @@ from graphgym_srnc.backbones import Graph, Sparse
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.data.describe import known_names
+from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.validation import OutOfFold
 
@@ -21,6 +22,7 @@ LINEAR = "linear"
 LINEAR_ON_HOPS = "linear_hops"
 """Names of the controls: logistic regression on features, and on these beside their hop means."""
 
+SIGNIFICANT = 0.01  # p-value below which probabilities are too high
 FEW = 5  # number of held-out labels from which a class is judged
 INVERSE_PENALTY = 10.0  # of the linear controls, whose classes have equal total weight
 MAX_ENTRIES = 20_000_000  # numbers that a linear control reads, above which it is left out
@@ -42,7 +44,9 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
         from ``accuracy`` by an exact McNemar test. ``classes`` has, by name of each class, its
-        number of ``labels`` and how many are ``right``. The result is empty without such labels.
+        number of ``labels`` and how many are ``right``. ``small_components`` has these two for
+        nodes in components of at most 5 nodes, and the ``mean_probability`` that the method gives
+        its classes of other such nodes. The result is empty without such labels.
     """
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
@@ -68,7 +72,24 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
             }
             for k, name in enumerate(known_names(task)[: task.num_known])
         },
+        "small_components": _in_small_components(method, task, found),
     }
+
+
+@torch.no_grad()
+def _in_small_components(method: Method, task: ShiftTask, found: OutOfFold) -> dict[str, float]:
+    """Held-out labels in small components, and the mean probability of other nodes there."""
+    graph = task.target
+    sizes = component_sizes(graph.edge_index.cpu().numpy(), graph.num_nodes)
+    small = torch.from_numpy(sizes <= SMALL).to(task.train.device)
+    held = small[found.nodes]
+    figures: dict[str, float] = {"labels": int(held.sum())}
+    figures["right"] = int(found.correct[held].sum())
+    small[task.train] = False
+    if not held.any() or not small.any():
+        return figures
+    probability = method.posterior(method.predict(graph)[small]).amax(1)
+    return figures | {"mean_probability": float(probability.mean())}
 
 
 def _share(right: Tensor, total: int) -> dict[str, float]:
@@ -99,6 +120,30 @@ def on_weak_classes(found: Mapping[str, Any]) -> str:
     return (
         f"Fewer than half of the held-out labels of {listed(weak)} are predicted right. Do not"
         " trust predictions of such classes; label more of their nodes."
+    )
+
+
+def on_small_components(found: Mapping[str, Any]) -> str:
+    """A warning that nodes in small components have too high probabilities; "" if they do not.
+
+    ``found`` is what :func:`judge` returns. A binomial test compares how many of their held-out
+    labels are right with the mean probability of the others. It is conservative, since the
+    probabilities differ (Hoeffding, Annals of Mathematical Statistics 1956).
+    """
+    from scipy.stats import binomtest
+
+    small = found.get("small_components", {})
+    if "mean_probability" not in small:
+        return ""
+    right = small["right"]
+    labels = small["labels"]
+    mean = min(small["mean_probability"], 1.0)
+    if binomtest(right, labels, mean, alternative="less").pvalue >= SIGNIFICANT:
+        return ""
+    return (
+        f"Probabilities of nodes in components of at most {SMALL} nodes are too high: their mean is"
+        f" {100 * mean:.0f} %, but {right:,} of {labels:,} held-out labels of such nodes are"
+        f" predicted right ({100 * right / labels:.0f} %)."
     )
 
 
