@@ -218,6 +218,12 @@ def gym():
 
 
 @pytest.fixture
+def few_numbers(monkeypatch) -> None:
+    """Discovery tries at most four numbers of new clusters, where a test does not look at them."""
+    monkeypatch.setattr("graphgym_srnc.own.discover.number.BEYOND", 4)
+
+
+@pytest.fixture
 def unchanged_globals():
     """A command run in this process leaves torch and GraphGym as they were."""
     from torch_geometric.graphgym.config import cfg
