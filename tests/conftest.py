@@ -218,6 +218,19 @@ def gym():
 
 
 @pytest.fixture
+def few_numbers(monkeypatch) -> None:
+    """Discovery tries at most four numbers of new clusters, where a test does not look at them."""
+    monkeypatch.setattr("graphgym_srnc.own.discover.number.BEYOND", 4)
+
+
+@pytest.fixture
+def without_figures(monkeypatch) -> None:
+    """Pages of tests that are not about figures have none but those of runs."""
+    for kind in ("_curves", "_ranks"):
+        monkeypatch.setattr(f"graphgym_srnc.report.page.{kind}", lambda *words: iter(()))
+
+
+@pytest.fixture
 def unchanged_globals():
     """A command run in this process leaves torch and GraphGym as they were."""
     from torch_geometric.graphgym.config import cfg

@@ -12,6 +12,7 @@ from torch_geometric.utils import subgraph
 
 import graphgym_srnc
 from graphgym_srnc import ERM, SRNCPlus, api
+from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.methods.shared.scores import SCORES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 PART = torch.arange(90) % 3 == 0
 """Nodes of one class of ``make_graph``."""
 
-CASES = {name: (name, {}) for name in ESTIMATORS if name != "UDAGCN"}
+CASES = {name: (name, {}) for name in ESTIMATORS}
 CASES |= {f"ERM-{score}": ("ERM", {"confidence": score}) for score in SCORES}
 CASES |= {
     f"{name}-{correction}": (name, {"correction": correction})
@@ -30,7 +31,21 @@ CASES |= {"ERM-smoothed": ("ERM", {"smoothing": 3, "cut": "share"})}
 CASES |= {f"ERM-{kind}": ("ERM", {"backbone": kind}) for kind in ("gat", "sage", "sgc", "dgi")}
 CASES |= {f"ERM-{kind}": ("ERM", {"features": kind}) for kind in ("row", "none")}
 CASES |= {"ERM-batches": ("ERM", {"batch_size": 16, "fanout": 2})}
-"""Each method, and the options that decide how it predicts. UDAGCN draws walks for each graph."""
+"""Each method, and the options that decide how it predicts."""
+
+FIXED = [case for case in CASES if case != "UDAGCN"]
+"""Those that draw nothing for a prediction; UDAGCN draws walks for each graph."""
+
+
+@pytest.fixture(scope="module")
+def fitted(request, tmp_path_factory) -> tuple[ShiftTask, api.Estimator, api.Estimator]:
+    """The task of a case, a model that learned it, and the same after a file."""
+    name, options = CASES[request.param]
+    task = task_for(name)
+    model = tiny_estimator(name, **options).fit(task)
+    path = tmp_path_factory.mktemp("model") / "model.pt"
+    model.save(path)
+    return task, model, graphgym_srnc.load(path)
 
 
 def component(graph: Data, nodes: torch.Tensor) -> Data:
@@ -49,13 +64,9 @@ def outputs(model: api.Estimator, graph: Data, role: str = "target") -> list[np.
     return [model.predict_proba(graph, role), model.decision_function(graph, role)]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_predictions_do_not_depend_on_other_components(tmp_path, case):
-    name, options = CASES[case]
-    task = task_for(name)
-    model = tiny_estimator(name, **options).fit(task)
-    model.save(tmp_path / "model.pt")
-    again = graphgym_srnc.load(tmp_path / "model.pt")
+@pytest.mark.parametrize("fitted", FIXED, indirect=True)
+def test_predictions_do_not_depend_on_other_components(fitted):
+    task, model, again = fitted
     # Features of another mean, in parts that differ from each other.
     graph = Data(x=OTHER_GRAPH.x + 0.3 * PART[:, None], edge_index=OTHER_GRAPH.edge_index)
     whole = apart(graph, PART)
@@ -69,13 +80,11 @@ def test_predictions_do_not_depend_on_other_components(tmp_path, case):
                 np.testing.assert_allclose(got, wanted, atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_graphs_of_training_are_predicted_as_in_training(tmp_path, name):
+@pytest.mark.parametrize("fitted", ESTIMATORS, indirect=True)
+def test_graphs_of_training_are_predicted_as_in_training(fitted):
     """Those of both roles, also after the model is saved and loaded."""
-    task = task_for(name)
-    model = tiny_estimator(name).fit(task)
-    model.save(tmp_path / "model.pt")
-    for one in (model, graphgym_srnc.load(tmp_path / "model.pt")):
+    task, model, again = fitted
+    for one in (model, again):
         right = one.predict(task.target)[task.test] == one.classes_[task.target.y[task.test]]
         assert right.mean() == pytest.approx(model.scores_["test"]["micro_f1"])
         predicted = one.predict(task.source, task.role_of(task.source))
@@ -94,7 +103,9 @@ def embedded(seed: int, offset: float = 5.0) -> Data:
 def test_a_graph_of_one_class_gets_its_class():
     graph = embedded(0)
     graph.train_mask = torch.arange(200) < 80
-    model = SRNCPlus(hidden=16, steps=60, rounds=1, open_set=False).fit(graph)
+    model = SRNCPlus(
+        hidden=16, steps=60, fit_steps=20, cluster_steps=20, rounds=1, open_set=False
+    ).fit(graph)
     new = embedded(1)
     for label in range(4):
         own = new.y == label
