@@ -98,4 +98,6 @@ def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_gl
     assert "On the classes that results/first knew:" in second
     told("predict results/next --out next.csv")
     final = pandas.read_csv("next.csv").set_index("id")["class"]
-    assert (final[hidden.index] == "stars").mean() > 0.8
+    stars = final.index[final == "stars"]
+    assert (final[hidden.index] == "stars").mean() > 0.7
+    assert stars.isin(hidden.index).mean() > 0.9
