@@ -375,20 +375,70 @@ def test_a_cluster_of_two_topics_has_two_parts(graph):
     p = posterior_of(graph)
     found = analysis.analyse(graph, p, Names(), "abc", num_new=2)
     mixed = max(found.new, key=lambda row: len(row.cluster.nodes))
-    assert [len(part) for part in mixed.cluster.parts.values()] == [
-        part.size for part in mixed.parts
-    ]
+    assert [len(part.nodes) for part in mixed.cluster.parts] == [part.size for part in mixed.parts]
     assert len(mixed.parts) == 2 and sum(part.size for part in mixed.parts) == len(
         mixed.cluster.nodes
     )
-    for part in mixed.cluster.parts.values():
-        classes = graph.y[part].bincount()
-        assert classes.max() > 0.9 * len(part)
+    for part in mixed.cluster.parts:
+        classes = graph.y[part.nodes].bincount()
+        assert classes.max() > 0.9 * len(part.nodes)
     assert f"part {mixed.cluster.number}a, " in table.to_text(found.new)
     columns = table.of_nodes(found.discovery, Names())
     assert (columns["part"] == f"{mixed.cluster.number}b").sum() == mixed.parts[1].size
     single = analysis.analyse(graph, p, Names(), "abc", num_new=3)
     assert not any(row.parts for row in single.new)
+
+
+def test_a_part_has_a_name_of_its_own(graph):
+    p = posterior_of(graph)
+    first = analysis.analyse(graph, p, Names(), "abc", num_new=2)
+    mixed = max(first.discovery.new, key=lambda new: len(new.nodes))
+    one, other = mixed.parts
+    train = torch.arange(0, graph.num_nodes, 5)[(graph.y[::5] < 3).numpy()]
+    parts, y = {"train": train}, graph.y.clamp(max=3)
+
+    def labelled(names: dict[str, str]) -> tuple[analysis.Analysis, feedback.Labels]:
+        found = analysis.analyse(graph, p, Names(), "abc", num_new=2, cluster_names=names)
+        return found, feedback.labels(found.discovery, parts, y)
+
+    found, made = labelled({other.number: "rust"})
+    rust = {node for node, label in enumerate(made.label) if label == "rust"}
+    assert rust == made.added and len(rust) >= 5 and rust <= {*other.nodes.tolist()}
+    assert not any(new.is_named for new in found.discovery.new)
+    assert f"part {other.number}, rust, " in table.to_text(found.new)
+    columns = table.of_nodes(found.discovery, Names())
+    assert (columns["cluster_name"] == "rust").sum() == len(other.nodes)
+    # The rest of the cluster may have another name.
+    found, made = labelled({str(mixed.number): "go", other.number: "rust"})
+    go = {node for node, label in enumerate(made.label) if label == "go"}
+    assert go and go <= {*one.nodes.tolist()} and {*made.label} == {"", *"abc", "go", "rust"}
+    told = feedback.counts(found.discovery, made)
+    assert told[0].startswith(f"cluster {other.number}: {len(rust)} training")
+    assert told[1].startswith(f"cluster {mixed.number}: {len(go)} training")
+    found, _ = labelled({one.number: "go", other.number: "rust"})
+    assert [new.is_named for new in found.discovery.new].count(True) == 1
+    with pytest.raises(InputError, match=f"or of parts: {one.number}, {other.number}$"):
+        labelled({"9z": "rust"})
+
+
+def test_a_column_of_numbers_beside_words(graph):
+    p = posterior_of(graph)
+    numbers = torch.randn(300, 1, generator=torch.Generator().manual_seed(0)) + 9 * (
+        graph.y[:, None] == 4
+    )
+    mixed = Data(x=torch.cat([numbers - numbers.mean(), graph.x], 1), edge_index=graph.edge_index)
+    columns = ["size", *(f"word{k}" for k in range(60))]
+    found = analysis.analyse(mixed, p, Names(words=columns), "abc")
+    words = analysis.analyse(graph, p, Names(words=columns[1:]), "abc")
+    assert len(found.new) == len(words.new) == 3
+    # The numbers are no words, of which the description consists.
+    assert found.fits[1].words == pytest.approx(words.fits[1].words)
+    assert {*chain.from_iterable(row.words for row in found.new)} <= {*columns[1:]}
+    assert "size" not in page.map_data(found)["words"]
+    assert representation.word_columns(mixed.x.numpy()).tolist() == [False] + [True] * 60
+    mostly = torch.cat([graph.x[:, :2], graph.x - 0.5], 1).numpy()  # few features are words
+    assert representation.word_columns(mostly).all()
+    assert representation.word_columns(sp.csr_array(mixed.x.numpy())).tolist()[:2] == [False, True]
 
 
 def test_log_odds_by_hand():
@@ -494,10 +544,10 @@ def test_names_of_nodes_and_columns():
 
 def test_bad_names(found):
     long = "1=" + "a" * 101
-    for word in ("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", long, "2=again"):
+    for word in ("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", long, "2=again", "01=a", "1ab=a"):
         with pytest.raises(InputError, match="names"):
             feedback.parse_names(["2=fine", word])
-    for wrong in (0, 4, "1"):
+    for wrong in (0, 4, "1a"):
         with pytest.raises(
             InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"
         ):

@@ -88,7 +88,7 @@ def _discover(
     args: argparse.Namespace,
     model: TrainedModel,
     outs: dict[str, str],
-    cluster_names: dict[int, str],
+    cluster_names: dict[str, str],
 ) -> list[str]:
     """Discover, write the files and return the lines to print."""
     arguments.check_inputs(outs, [str(model.folder() or ""), args.labels])
@@ -189,7 +189,9 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
     clusters = [row.cluster for row in found.new if not row.leftover]
     names = [f"{cluster.number}={cluster.name or 'NAME'}" for cluster in clusters]
-    names += [f"{group.number}={group.name}" for group in found.discovery.also if group.name]
+    listed = {id(cluster) for cluster in clusters}
+    others = (one for one in found.discovery.proposed if one.name and id(one) not in listed)
+    names += [f"{one.number}={one.name}" for one in others]
     if names and place.parts:
         for name in names:
             words += ["--name", name]
@@ -261,7 +263,7 @@ def _labels(
     words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]
     ends = [*feedback.counts(discovery, made), f"wrote {args.labels_out}"]
-    if all(new.name for new in discovery.new) or not model.method.task.open_set:
+    if all(new.is_named for new in discovery.new) or not model.method.task.open_set:
         ends.append("next, if every class has labels now:")
         ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
     ends.append("next, if classes are still unknown:")

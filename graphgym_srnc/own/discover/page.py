@@ -257,8 +257,9 @@ def _words(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
     """
     of_nodes = np.zeros((len(shown), NODE_WORDS), dtype=int)
     columns: Sequence[int] = []
-    if found.names.words is not None:
-        x = features(found.graph)
+    names = found.names
+    if names.words is not None:
+        x, names = words.described(features(found.graph), names)
         group = found.discovery.cluster.numpy()
         z = words.contrast(x, group, len(found.discovery.every))
         own = sp.coo_array(sp.csr_array(x[shown]) > 0)
@@ -269,7 +270,7 @@ def _words(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
         number, columns = pandas.factorize(kept["word"], sort=True)
         of_nodes[kept["node"], rows.cumcount()[kept.index]] = number + 1
     return {
-        "words": [words.column_name(found.names, column) for column in columns],
+        "words": [words.column_name(names, column) for column in columns],
         "wordsOf": _packed(of_nodes, "<u4"),
     }
 

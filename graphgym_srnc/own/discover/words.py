@@ -10,7 +10,7 @@ from scipy.stats import ttest_ind_from_stats
 from graphgym_srnc.core.markup import unmarked
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group
+from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group, word_columns
 
 LONGEST = 160  # maximum length of a node's line
 READ = 2000  # letters of a node's text that are read for its line
@@ -68,6 +68,13 @@ def titles(names: Names) -> list[str] | None:
 def _same(one: str, other: str) -> bool:
     """Whether two names differ at most in case, and in underscores for spaces."""
     return one.replace("_", " ").casefold() == other.replace("_", " ").casefold()
+
+
+def described(x: Matrix, names: Names) -> tuple[Matrix, Names]:
+    """The features that are words, and their names; see ``word_columns``."""
+    columns = np.flatnonzero(word_columns(x))
+    own = [column_name(names, column) for column in columns.tolist()]
+    return x[:, columns], names._replace(words=own)
 
 
 def column_name(names: Names, column: int) -> str:
