@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from html import unescape
+from itertools import chain
 from pathlib import Path
 from typing import Sequence
 
@@ -544,7 +545,19 @@ def test_names_of_nodes_and_columns():
 
 def test_bad_names(found):
     long = "1=" + "a" * 101
-    for word in ("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", long, "2=again", "01=a", "1ab=a"):
+    for word in (
+        "x=a",
+        "-1=a",
+        "1",
+        "1=",
+        "1=7",
+        "1=unknown",
+        "1=a\x07b",
+        long,
+        "2=again",
+        "01=a",
+        "1ab=a",
+    ):
         with pytest.raises(InputError, match="names"):
             feedback.parse_names(["2=fine", word])
     for wrong in (0, 4, "1a"):

@@ -134,6 +134,8 @@ class Found:
         found = self.clusters.named(carried | given)
         for number, name in names.items():
             feedback.check_name(str(name).strip(), "names", f"{number}={name}")
+        for warning in table.on_named_leftovers(self.analysis.new, names):
+            text.warn(warning)
         made = feedback.labels(found, self.parts, self.y)
         graph = copy.copy(self.graph)
         graph.y = made.label

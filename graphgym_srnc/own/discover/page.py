@@ -27,6 +27,7 @@ from graphgym_srnc.report.html import fill
 # Maximum number of nodes on the map and of letters of a node's text, for a page below 60 MB.
 MOST_NODES = 200_000
 LONGEST_TEXT = 120
+LONGEST_LABEL = 30  # letters of a label on the map
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
 RAMP = ["#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B"]  # P(unknown) from 0 to 1 in fifths
 NEIGHBOURS = 12  # neighbours kept of a node
@@ -182,9 +183,10 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _new_name(row: table.Row) -> str:
-    """The number of a new cluster, and its name or its first words."""
-    name = short(row.cluster.name or ", ".join(row.words[:2]), 30)
-    return f"{row.cluster.number}: {name}".removesuffix(": ")
+    """The number of a new cluster, and its name, or its first two words if both are short."""
+    words = ", ".join(row.words[:2])
+    name = row.cluster.name or (words if len(words) <= LONGEST_LABEL else row.words[0])
+    return f"{row.cluster.number}: {short(name, LONGEST_LABEL)}".removesuffix(": ")
 
 
 def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[Any]]:
@@ -193,7 +195,7 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
     The largest new cluster is first, and those of known classes follow.
     """
     drawn = found.discovery.cluster.numpy()[shown]
-    texts = [short(name, 30) for name in found.discovery.classes]
+    texts = [short(name, LONGEST_LABEL) for name in found.discovery.classes]
     known = len(texts)
     texts += [_new_name(row) for row in found.new]
     sizes = np.bincount(drawn, minlength=len(texts))

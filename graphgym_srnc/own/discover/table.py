@@ -113,9 +113,12 @@ class Row(NamedTuple):
     @property
     def leftover(self) -> str:
         """Why a new cluster without a name is not proposed as a class; "" if it is."""
+        return "" if self.cluster.name else self.weakness
+
+    @property
+    def weakness(self) -> str:
+        """Why a new cluster may be no class; "" if nothing says so."""
         cluster = self.cluster
-        if cluster.name:
-            return ""
         if 2 * cluster.small > len(cluster.nodes):
             return f"most of its nodes are in components of at most {SMALL} nodes"
         if cluster.is_mixed:
@@ -259,6 +262,10 @@ def _details(row: Row) -> list[str]:
     for part in row.parts:
         words = ", ".join(part.words) or "no typical word"
         lines.append(f"  part {part.name}, {text.counted(part.size, 'node')}: {words}")
+    if row.parts:
+        lines.append(
+            f"  A part can have a name of its own: --name {row.cluster.parts[0].number}=NAME"
+        )
     return lines
 
 
@@ -278,6 +285,17 @@ def on_seeds(discovery: Discovery) -> str:
     clusters = text.counted(len(discovery.new), noun)
     rest = total - inside
     return f"{said} {inside:,} of them form {clusters}, and {rest:,} are closer to a known class."
+
+
+def on_named_leftovers(new: Sequence[Row], names: Mapping[Any, str]) -> list[str]:
+    """Warnings of clusters that would be leftovers without the ``names`` by number, a line each."""
+    numbers = {str(number) for number in names}
+    return [
+        f"Cluster {row.cluster.number} has a name, but would be a leftover: {row.weakness}."
+        " Check its nodes, since a class of mixed nodes makes predictions worse."
+        for row in new
+        if str(row.cluster.number) in numbers and row.weakness
+    ]
 
 
 def on_number(fits: Mapping[int, Fit]) -> str:
