@@ -50,6 +50,7 @@ ON_CLARITY = (
 )
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
 ON_ALSO = "Their words tell you more. If one is a new class, name it by its number, as a cluster."
+ON_PARTS = "Name a part by its number, as a cluster."
 PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
 
@@ -263,9 +264,7 @@ def _details(row: Row) -> list[str]:
         words = ", ".join(part.words) or "no typical word"
         lines.append(f"  part {part.name}, {text.counted(part.size, 'node')}: {words}")
     if row.parts:
-        lines.append(
-            f"  A part can have a name of its own: --name {row.cluster.parts[0].number}=NAME"
-        )
+        lines.append(f"  {ON_PARTS}")
     return lines
 
 
