@@ -71,6 +71,7 @@ def render(
         known=found.rows[: len(discovery.known)],
         suggested=number.suggested(found.fits),
         on_also=table.ON_ALSO,
+        on_parts=table.ON_PARTS,
         on_evidence=table.on_evidence(found.also),
         on_clarity=table.ON_CLARITY.format(head=found.head),
         on_number=table.on_number(found.fits),
