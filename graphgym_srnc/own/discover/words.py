@@ -85,8 +85,8 @@ def column_name(names: Names, column: int) -> str:
     if names.words is None:
         return f"feature {column}"
     word = plain(names.words[column])
-    category = word.partition("=")[2]
-    shown = category if len(category) >= TELLING else word
+    column_of, _, category = word.partition("=")
+    shown = category if column_of and len(category) >= TELLING else word
     return short(" ".join(shown.split()[:MOST_IN_NAME]), LONGEST_NAME)
 
 
