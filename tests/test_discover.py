@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from html import unescape
+from itertools import chain
 from pathlib import Path
 from typing import Sequence
 
@@ -21,7 +23,7 @@ from graphgym_srnc import ERM, discover, shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import folder as graph_folder
 from graphgym_srnc.data.names import Names, of_folder
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, ShiftWarning
 from graphgym_srnc.own.discover import (
     analysis,
     candidates,
@@ -374,20 +376,70 @@ def test_a_cluster_of_two_topics_has_two_parts(graph):
     p = posterior_of(graph)
     found = analysis.analyse(graph, p, Names(), "abc", num_new=2)
     mixed = max(found.new, key=lambda row: len(row.cluster.nodes))
-    assert [len(part) for part in mixed.cluster.parts.values()] == [
-        part.size for part in mixed.parts
-    ]
+    assert [len(part.nodes) for part in mixed.cluster.parts] == [part.size for part in mixed.parts]
     assert len(mixed.parts) == 2 and sum(part.size for part in mixed.parts) == len(
         mixed.cluster.nodes
     )
-    for part in mixed.cluster.parts.values():
-        classes = graph.y[part].bincount()
-        assert classes.max() > 0.9 * len(part)
+    for part in mixed.cluster.parts:
+        classes = graph.y[part.nodes].bincount()
+        assert classes.max() > 0.9 * len(part.nodes)
     assert f"part {mixed.cluster.number}a, " in table.to_text(found.new)
     columns = table.of_nodes(found.discovery, Names())
     assert (columns["part"] == f"{mixed.cluster.number}b").sum() == mixed.parts[1].size
     single = analysis.analyse(graph, p, Names(), np.array([3, 4, 5]), num_new=3)
     assert not any(row.parts for row in single.new) and single.discovery.classes == [*"345"]
+
+
+def test_a_part_has_a_name_of_its_own(graph):
+    p = posterior_of(graph)
+    first = analysis.analyse(graph, p, Names(), "abc", num_new=2)
+    mixed = max(first.discovery.new, key=lambda new: len(new.nodes))
+    one, other = mixed.parts
+    train = torch.arange(0, graph.num_nodes, 5)[(graph.y[::5] < 3).numpy()]
+    parts, y = {"train": train}, graph.y.clamp(max=3)
+
+    def labelled(names: dict[str, str]) -> tuple[analysis.Analysis, feedback.Labels]:
+        found = analysis.analyse(graph, p, Names(), "abc", num_new=2, cluster_names=names)
+        return found, feedback.labels(found.discovery, parts, y)
+
+    found, made = labelled({other.number: "rust"})
+    rust = {node for node, label in enumerate(made.label) if label == "rust"}
+    assert rust == made.added and len(rust) >= 5 and rust <= {*other.nodes.tolist()}
+    assert not any(new.is_named for new in found.discovery.new)
+    assert f"part {other.number}, rust, " in table.to_text(found.new)
+    columns = table.of_nodes(found.discovery, Names())
+    assert (columns["cluster_name"] == "rust").sum() == len(other.nodes)
+    # The rest of the cluster may have another name.
+    found, made = labelled({str(mixed.number): "go", other.number: "rust"})
+    go = {node for node, label in enumerate(made.label) if label == "go"}
+    assert go and go <= {*one.nodes.tolist()} and {*made.label} == {"", *"abc", "go", "rust"}
+    told = feedback.counts(found.discovery, made)
+    assert told[0].startswith(f"cluster {other.number}: {len(rust)} training")
+    assert told[1].startswith(f"cluster {mixed.number}: {len(go)} training")
+    found, _ = labelled({one.number: "go", other.number: "rust"})
+    assert [new.is_named for new in found.discovery.new].count(True) == 1
+    with pytest.raises(InputError, match=f"or of parts: {one.number}, {other.number}$"):
+        labelled({"9z": "rust"})
+
+
+def test_a_column_of_numbers_beside_words(graph):
+    p = posterior_of(graph)
+    numbers = torch.randn(300, 1, generator=torch.Generator().manual_seed(0)) + 9 * (
+        graph.y[:, None] == 4
+    )
+    mixed = Data(x=torch.cat([numbers - numbers.mean(), graph.x], 1), edge_index=graph.edge_index)
+    columns = ["size", *(f"word{k}" for k in range(60))]
+    found = analysis.analyse(mixed, p, Names(words=columns), "abc")
+    words = analysis.analyse(graph, p, Names(words=columns[1:]), "abc")
+    assert len(found.new) == len(words.new) == 3
+    # The numbers are no words, of which the description consists.
+    assert found.fits[1].words == pytest.approx(words.fits[1].words)
+    assert {*chain.from_iterable(row.words for row in found.new)} <= {*columns[1:]}
+    assert "size" not in page.map_data(found)["words"]
+    assert representation.word_columns(mixed.x.numpy()).tolist() == [False] + [True] * 60
+    mostly = torch.cat([graph.x[:, :2], graph.x - 0.5], 1).numpy()  # few features are words
+    assert representation.word_columns(mostly).all()
+    assert representation.word_columns(sp.csr_array(mixed.x.numpy())).tolist()[:2] == [False, True]
 
 
 def test_log_odds_by_hand():
@@ -485,6 +537,9 @@ def test_names_of_nodes_and_columns():
     assert shown_node(Names(["a"], ["apples"]), 0).line == "a: apples"  # no repetition of an id
     assert shown_node(Names(["Tea"], ["tea, a drink"]), 0)[2:] == ("tea", "a drink")
     assert column_name(names, 2) == "z" and column_name(Names(), 2) == "feature 2"
+    categories = ["team=The Café Team", "free=yes", "t=a=b c d e f g", "w" * 99]
+    shown = [column_name(Names(words=categories), column) for column in range(4)]
+    assert shown == ["The Café Team", "free=yes", "a=b c d e", "w" * 31 + "…"]
     assert shown_node(Names(), 1).line == "node 1"
     assert shown_node(Names([""], ["(a text"]), 0).line == "(a text"  # an empty id starts no text
     assert shown_node(Names(None, ["word " * 99]), 0).line.endswith(" word w…")
@@ -493,10 +548,22 @@ def test_names_of_nodes_and_columns():
 
 def test_bad_names(found):
     long = "1=" + "a" * 101
-    for word in ("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", long, "2=again"):
+    for word in (
+        "x=a",
+        "-1=a",
+        "1",
+        "1=",
+        "1=7",
+        "1=unknown",
+        "1=a\x07b",
+        long,
+        "2=again",
+        "01=a",
+        "1ab=a",
+    ):
         with pytest.raises(InputError, match="names"):
             feedback.parse_names(["2=fine", word])
-    for wrong in (0, 4, "1"):
+    for wrong in (0, 4, "1a"):
         with pytest.raises(
             InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"
         ):
@@ -613,6 +680,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     written = "--csv table.csv --labels-out labels --name".split()
     assert main([*words, *written, "1=new things", "--name", "2=new things"]) == 0
     out, err = capsys.readouterr()
+    assert "P(unknown)" not in out and len(out.splitlines()) <= 11  # the report was read before
     run_again = "  graphgym-srnc run --cfg own --name labels dataset.name labels"
     closed, still = (line for line in out.splitlines() if line.startswith(run_again))
     assert closed == f"{still} file.open_set False"
@@ -631,7 +699,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     }
     out_again = capsys.readouterr().out
     assert "labels" in out_again
-    assert all(text in out for text in ("P(unknown)", "wrote labels", "feature "))
+    assert "wrote labels" in out and "wrote table.csv" in out
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
     assert "new things" in task.class_names and task.num_known == 4 and task.open_set
@@ -660,6 +728,9 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     assert re.fullmatch(r"The labels give no significant evidence .* \(p = 0\.\d+; .*\)\.", first)
     assert second.startswith("The model predicts no node as unknown. The 23 nodes (10 % of all)")
     page = (tmp_path / "few.html").read_text()
+    # What the first sentence says is not said again, and the warnings are below the map.
+    assert page.count("so no node is predicted as unknown") == 0
+    assert page.index('id="map-canvas"') < page.index("labels cannot show unknown classes of less")
     assert page.index(first.partition("(")[0]) < page.index("<h2>")
     nodes = list(csv.DictReader((tmp_path / "few.csv").open()))
     assert {row["class"] for row in nodes} == {"a", "b"} and any(
@@ -720,6 +791,11 @@ def test_discovery_from_python(graph, tmp_path):
     every = np.arange(own.num_nodes)
     assert model.score(own, model.predict(own), every) == 1  # "unknown" is a class here
     assert "rust" in ERM(hidden=8, steps=2, open_set=True).fit(made).classes_
+    mixed = replace(found.analysis.rows[3].cluster, is_mixed=True)
+    rows = [*found.analysis.rows[:3], found.analysis.rows[3]._replace(cluster=mixed)]
+    loose = replace(found, analysis=found.analysis._replace(rows=rows))
+    with pytest.warns(ShiftWarning, match="Cluster 1 has a name, but would be a leftover: its nod"):
+        loose.labelled({1: "rust"})
     for names in ({99: "rust"}, {1: "unknown"}):
         with pytest.raises(InputError, match="^names"):
             found.labelled(names)

@@ -25,7 +25,7 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
-from graphgym_srnc.own.discover import analysis, clusters, feedback, page, since, table
+from graphgym_srnc.own.discover import analysis, candidates, clusters, feedback, page, since, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.train.model import TrainedModel
@@ -88,7 +88,7 @@ def _discover(
     args: argparse.Namespace,
     model: TrainedModel,
     outs: dict[str, str],
-    cluster_names: dict[int, str],
+    cluster_names: dict[str, str],
 ) -> list[str]:
     """Discover, write the files and return the lines to print."""
     arguments.check_inputs(outs, [str(model.folder() or ""), args.labels])
@@ -116,16 +116,24 @@ def _discover(
     commands = _commands(args, place, found)
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
-    lines = [*found.lead, "", *table.to_text(found.new, found.head).split("\n"), ""]
-    lines += [table.on_number(found.fits), *table.on_also(found.also)]
+    # Whoever writes labels has read the report before.
+    lines = [] if args.labels_out else _report(found, warnings)
     if found.changes is not None:
         lines += ["", *found.changes.lines]
-    lines += [f"warning: {warning}" for warning in warnings]
+    leftovers = table.on_named_leftovers(found.new, cluster_names)
+    lines += [f"warning: {warning}" for warning in leftovers]
     progress.doing("drawing the map", 0.95)
     files = _files(args, model, place, found, commands, warnings)
     progress.doing("writing tables", 1.0)
     written = [arguments.write(option, outs[option], data) for option, data in files.items()]
     return lines + written + ends
+
+
+def _report(found: analysis.Analysis, warnings: Sequence[str]) -> list[str]:
+    """The clusters, and warnings on the predictions."""
+    lines = [*found.lead, "", *table.to_text(found.new, found.head).split("\n"), ""]
+    lines += [table.on_number(found.fits), *table.on_also(found.also)]
+    return lines + [f"warning: {warning}" for warning in warnings]
 
 
 def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
@@ -189,7 +197,9 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
     clusters = [row.cluster for row in found.new if not row.leftover]
     names = [f"{cluster.number}={cluster.name or 'NAME'}" for cluster in clusters]
-    names += [f"{group.number}={group.name}" for group in found.discovery.also if group.name]
+    listed = {id(cluster) for cluster in clusters}
+    others = (one for one in found.discovery.proposed if one.name and id(one) not in listed)
+    names += [f"{one.number}={one.name}" for one in others]
     if names and place.parts:
         for name in names:
             words += ["--name", name]
@@ -206,7 +216,8 @@ def _warnings(model: TrainedModel, place: Place) -> list[str]:
     found = records.warnings_of(model.result)
     if place.task is not None and place.task.info.get("labels from discover"):
         found.pop("locality", None)
-    return told([*found.values(), *predictions.notes(model, place.graph)])
+    own = map(candidates.without_evidence, found.values())
+    return told([*own, *predictions.notes(model, place.graph)])
 
 
 def _files(
@@ -261,7 +272,7 @@ def _labels(
     words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]
     ends = [*feedback.counts(discovery, made), f"wrote {args.labels_out}"]
-    if all(new.name for new in discovery.new) or not model.method.task.open_set:
+    if all(new.is_named for new in discovery.new) or not model.method.task.open_set:
         ends.append("next, if every class has labels now:")
         ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
     ends.append("next, if classes are still unknown:")

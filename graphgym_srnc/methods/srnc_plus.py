@@ -57,11 +57,13 @@ PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
 ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
 ROUNDS = 3  # the same between two graphs
 MOST_ROUNDS = 5  # iterations while the ranking of unknown nodes improves
-NO_UNKNOWN = (
+NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown. {:,} labels cannot show unknown classes of less than about"
-    " {:.0f} % of the nodes. If you know that there is one, set `abstain=False`, or label some of"
-    " its nodes for validation."
+    " is predicted as unknown. "
+)
+NO_UNKNOWN = NO_SIGN + (
+    "{:,} labels cannot show unknown classes of less than about {:.0f} % of the nodes. If you know"
+    " that there is one, set `abstain=False`, or label some of its nodes for validation."
 )
 
 

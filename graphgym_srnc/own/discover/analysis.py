@@ -15,10 +15,10 @@ from graphgym_srnc.core import progress
 from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.own.discover import candidates, clusters, number, since, table
+from graphgym_srnc.own.discover import candidates, clusters, number, since, table, words
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.number import Fit
-from graphgym_srnc.own.discover.representation import features, states
+from graphgym_srnc.own.discover.representation import Matrix, features, states
 
 
 class Analysis(NamedTuple):
@@ -92,7 +92,7 @@ def analyse(
     evidence: Evidence = Evidence(),
     label: Tensor | None = None,
     num_new: int = 0,
-    cluster_names: Mapping[int, str] = MappingProxyType({}),
+    cluster_names: Mapping[Any, str] = MappingProxyType({}),
     earlier: since.Earlier | None = None,
 ) -> Analysis:
     """Find, measure and describe new clusters.
@@ -105,7 +105,7 @@ def analyse(
         evidence: what the model says of the unknown class.
         label: known class of each node in the data, ``[V]``; -1 = none (default: no labels).
         num_new: number of new clusters; 0 = :func:`number.suggested`.
-        cluster_names: names of new clusters by number.
+        cluster_names: names of new clusters, or their parts, by number.
         earlier: what an earlier model predicts, to compare classes over time.
 
     Raises:
@@ -126,19 +126,27 @@ def analyse(
         topics = state[:, : -posterior.size(1)]
         groups = candidates.also_possible(topics, posterior, label, len(found.new))
         found = clusters.replace(found, also=groups)
+    x = features(graph)
+    described, worded = words.described(x, names)
+    for place, new in enumerate(found.new):
+        found.new[place] = clusters.replace(new, parts=_parts(new, state, described))
     found = found.named(cluster_names)
     changes = None
-    x = features(graph)
     if earlier is not None:
         found, changes = since.compare(found, earlier, x, names)
     progress.doing("describing the clusters", 0.85)
-    for place, new in enumerate(found.new):
-        parts = zip(ascii_lowercase, number.parts(state, x, new.nodes))
-        named = {f"{new.number}{letter}": nodes for letter, nodes in parts}
-        found.new[place] = clusters.replace(new, parts=named)
-    also = table.also_rows(found.also, x, names)
-    rows = table.rows(found, x, names)
+    also = table.also_rows(found.also, described, worded)
+    rows = table.rows(found, described, worded)
     return Analysis(graph, found, rows, names, fits, evidence, label, changes, also)
+
+
+def _parts(cluster: clusters.Cluster, state: Tensor, x: Matrix) -> list[clusters.Part]:
+    """The parts of a new cluster, numbered 1a, 1b and so on."""
+    small = cluster.nodes[len(cluster.reliable) :]
+    return [
+        clusters.Part(f"{cluster.number}{letter}", nodes, int(torch.isin(nodes, small).sum()))
+        for letter, nodes in zip(ascii_lowercase, number.parts(state, x, cluster.nodes))
+    ]
 
 
 def known_labels(parts: Mapping[str, Tensor], y: Tensor, num_known: int) -> Tensor:

@@ -7,9 +7,9 @@ the cluster of their predicted class, so the sizes of clusters agree with the pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Mapping, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -34,6 +34,20 @@ LEAST_CLARITY = 0.4  # below which few clusters are of one class
 CLEAR = 0.6  # clarity from which at least 80 % of the nodes of most clusters are of one class
 
 
+class Part(NamedTuple):
+    """A part of a new cluster, see ``number.parts``."""
+
+    number: str  # such as 1a
+    nodes: Tensor  # in the order of the cluster, [n]
+    small: int  # number of its nodes in small components
+    name: str = ""  # the class that a user gave to it, or ""
+
+    @property
+    def reliable(self) -> Tensor:
+        """Its nodes outside small components, or all if there are no others."""
+        return self.nodes[: len(self.nodes) - self.small or None]
+
+
 @dataclass(frozen=True, eq=False)
 class Cluster:
     r"""A cluster and its figures.
@@ -56,13 +70,17 @@ class Cluster:
     nearest: int  # the most probable known class
     nearest_share: float  # its share of the probability of all known classes
     is_mixed: bool = False  # whether its nodes are less alike than those of every known class
-    # Its nodes by part, such as 1a, the largest part first.
-    parts: Mapping[str, Tensor] = field(default_factory=dict)
+    parts: Sequence[Part] = ()  # the largest first
 
     @property
     def reliable(self) -> Tensor:
         """Its nodes outside small components, or all if there are no others."""
         return self.nodes[: len(self.nodes) - self.small or None]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it or each of its parts has a name."""
+        return bool(self.name or self.parts and all(part.name for part in self.parts))
 
     @property
     def clarity(self) -> float:
@@ -85,9 +103,10 @@ class Discovery:
     also: Sequence[FewLabels] = ()  # groups predicted as known classes that may be new ones
 
     @property
-    def proposed(self) -> list[Cluster | FewLabels]:
-        """All that may be a new class and have a name: new clusters, and groups with few labels."""
-        return [*self.new, *self.also]
+    def proposed(self) -> list[Part | Cluster | FewLabels]:
+        """All that may be a new class and have a name: parts of new clusters, these, and groups
+        with few labels."""
+        return [*(part for new in self.new for part in new.parts), *self.new, *self.also]
 
     @property
     def every(self) -> list[Cluster]:
@@ -104,21 +123,33 @@ class Discovery:
         """Names of the known classes."""
         return [cluster.name for cluster in self.known]
 
-    def named(self, names: Mapping[int, str]) -> Discovery:
-        """The same clusters; new ones and groups with few labels have names by number.
+    def named(self, names: Mapping[Any, str]) -> Discovery:
+        """The same clusters; new ones, their parts and groups with few labels have names by number.
 
         Raises:
-            InputError: there is no new cluster or group with such a number.
+            InputError: there is no new cluster, part or group with such a number.
         """
-        for number in names:
-            if number not in range(1, len(self.proposed) + 1):
-                raise InputError(
-                    "names",
-                    number,
-                    f"numbers of new clusters and groups, from 1 to {len(self.proposed)}",
-                )
-        new = [replace(cluster, name=names.get(cluster.number, "")) for cluster in self.new]
-        also = [group._replace(name=names.get(group.number, "")) for group in self.also]
+        given = {str(number): name for number, name in names.items()}
+        numbers = [str(k) for k in range(1, len(self.new) + len(self.also) + 1)]
+        parts = [part.number for new in self.new for part in new.parts]
+        for number in given:
+            if number not in numbers + parts:
+                allowed = f"numbers of new clusters and groups, from 1 to {len(numbers)}"
+                allowed += f", or of parts: {', '.join(parts)}" * bool(parts)
+                raise InputError("names", number, allowed)
+
+        def name(number: int | str) -> str:
+            return given.get(str(number), "")
+
+        new = [
+            replace(
+                cluster,
+                name=name(cluster.number),
+                parts=[part._replace(name=name(part.number)) for part in cluster.parts],
+            )
+            for cluster in self.new
+        ]
+        also = [group._replace(name=name(group.number)) for group in self.also]
         return replace(self, new=new, also=also)
 
 

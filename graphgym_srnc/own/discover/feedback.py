@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -47,19 +48,20 @@ def in_words(name: str) -> str:
     return f"class {name}" if name.lstrip("-").isdecimal() else name
 
 
-def parse_names(given: Sequence[str]) -> dict[int, str]:
-    """Names by number of the new cluster, from words such as ``3=graph theory``.
+def parse_names(given: Sequence[str]) -> dict[str, str]:
+    """Names by number of the new cluster or part, from words such as ``3=graph theory``.
 
     Raises:
         InputError: a word has no number or repeats one, or see :func:`check_name`.
     """
-    names: dict[int, str] = {}
+    names: dict[str, str] = {}
     for text in given:
         number, _, name = (side.strip() for side in text.partition("="))
-        if not number.isdecimal() or int(number) in names:
-            raise InputError("names", text, "CLUSTER=NAME with the number of a new cluster, once")
+        if not re.fullmatch(r"[1-9]\d*[a-z]?", number) or number in names:
+            allowed = "CLUSTER=NAME with the number of a new cluster or part, once"
+            raise InputError("names", text, allowed)
         check_name(name, "names", text)
-        names[int(number)] = name
+        names[number] = name
     return names
 
 
@@ -124,7 +126,8 @@ def labels(
     As large a share of each named cluster gets labels as of the nodes of known classes, at equal
     distances from its most typical node to its least typical one. So the labels of the next run
     look drawn at random, as its test for unknown nodes assumes. At least :data:`LEAST` nodes train,
-    and at most half of a cluster gets labels. Validation nodes are treated alike.
+    and at most half of a cluster gets labels. Validation nodes are treated alike. A named part is
+    not labelled as its cluster.
 
     Validation and test nodes of no known class stay ``unknown`` outside named clusters. Inside them
     they are left out, because their class is not known.
@@ -157,6 +160,7 @@ def labels(
     taken = {*given, *corrected}
     for cluster in named:
         free = [node for node in cluster.reliable.tolist() if node not in taken]
+        taken.update(cluster.nodes.tolist())
         if not free:
             message = f"all nodes of cluster {cluster.number} ({cluster.name}) have labels"
             raise InputError.plain("names", message, "Name another cluster")
@@ -188,7 +192,8 @@ def counts(discovery: Discovery, made: Labels) -> list[str]:
     """How many nodes of each named cluster got its name as their label, and other changes."""
     lines = []
     for cluster in (new for new in discovery.proposed if new.name):
-        split = [made.split[node] for node in made.added.intersection(cluster.nodes.tolist())]
+        own = made.added.intersection(cluster.nodes.tolist())
+        split = [made.split[node] for node in own if made.label[node] == cluster.name]
         labelled = f"{split.count('train')} training and {split.count('val')} validation nodes"
         lines.append(f"cluster {cluster.number}: {labelled} got the label {cluster.name}")
     if made.corrected:

@@ -104,15 +104,15 @@ class Found:
             )
         atomic.write_text(Path(path), page.render("New classes", self.analysis, {}, {}, []))
 
-    def labelled(self, names: Mapping[int, str]) -> Data:
+    def labelled(self, names: Mapping[Any, str]) -> Data:
         """The graph with labels of nodes of some clusters too, for the next ``fit``.
 
         Clusters with the name of an earlier class keep it, unless ``names`` gives another one.
 
         Args:
-            names: class by number of the cluster, or of a group with few labels, such as
-                ``{1: "rust"}``; may be a known class. As large a share of it gets labels as of the
-                known classes.
+            names: class by number of the cluster, of a part or of a group with few labels, such as
+                ``{1: "rust", "2a": "go"}``; may be a known class. As large a share of it gets
+                labels as of the known classes.
 
         Raises:
             InputError: a number or a name is not allowed, or the graph has no training nodes.
@@ -129,10 +129,13 @@ class Found:
                 "the graph has no train_mask, so known classes would have no labels",
                 "Discover in the graph of fit",
             )
-        carried = {new.number: new.name for new in self.clusters.proposed if new.name}
-        found = self.clusters.named(carried | {**names})
+        carried = {str(new.number): new.name for new in self.clusters.proposed if new.name}
+        given = {str(number): name for number, name in names.items()}
+        found = self.clusters.named(carried | given)
         for number, name in names.items():
             feedback.check_name(str(name).strip(), "names", f"{number}={name}")
+        for warning in table.on_named_leftovers(self.analysis.new, names):
+            text.warn(warning)
         made = feedback.labels(found, self.parts, self.y)
         graph = copy.copy(self.graph)
         graph.y = made.label

@@ -57,7 +57,8 @@ function draw() {
   pen.globalAlpha = hits ? 0.2 : dark.matches ? 0.35 : 0.9;
   dots(shown.filter(isPale), size);
   pen.globalAlpha = hits ? 0.2 : 0.9;
-  dots(shown.filter(i => !isPale(i)), size);
+  // New clusters are few of the nodes, so their dots are larger.
+  dots(shown.filter(i => !isPale(i)), colouring.pale.length ? 1.4 * size : size);
   pen.globalAlpha = 1;
   pen.strokeStyle = ink;
   dots(found, size + 1.5, true);
@@ -82,7 +83,7 @@ function labels(ink, soft, paper) {
   pen.lineJoin = "round";
   const placed = [];
   for (const [mapX, mapY, group, text, isNew] of data.marks) {
-    pen.font = isNew ? "600 13px system-ui, sans-serif" : "12px system-ui, sans-serif";
+    pen.font = isNew ? "600 14px system-ui, sans-serif" : "13px system-ui, sans-serif";
     const [middle, edge] = toScreen(mapX, mapY), top = Math.max(LINE, edge - 12);
     const half = pen.measureText(text).width / 2 + 8;
     if (colouring === cluster && hidden.has(group) || middle < 0 || middle > width || edge < 0 || edge > height) continue;

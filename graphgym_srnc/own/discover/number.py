@@ -22,6 +22,7 @@ from graphgym_srnc.own.discover.representation import (
     features,
     kmeans,
     links,
+    word_columns,
 )
 from graphgym_srnc.plots import embedding
 
@@ -35,6 +36,7 @@ PRIOR = 200.0  # size of the Dirichlet prior of the words of a cluster, in occur
 MOST_PARTS = 4
 STABLE = 0.8
 SMALLEST = 30
+LEAST_PART = 5
 
 
 class Fit(NamedTuple):
@@ -68,7 +70,8 @@ def fits(graph: Data, posterior: Tensor, state: Tensor, seeds: Seeds) -> dict[in
         seeds: the nodes that new clusters consist of.
     """
     adjacency = links(graph)
-    drawn, unit, x = _sample(seeds.nodes, state, features(graph))
+    x = features(graph)
+    drawn, unit, x = _sample(seeds.nodes, state, x[:, word_columns(x)])
     found = {}
     for before in progress.steps(max(1, min(BEYOND, len(drawn) // 5))):
         number = before + 1
@@ -156,8 +159,9 @@ def _sample(nodes: Tensor, state: Tensor, x: Matrix) -> tuple[Tensor, np.ndarray
 def parts(state: Tensor, x: Matrix, nodes: Tensor) -> list[Tensor]:
     """The nodes ``[n]`` of a cluster by part, the largest part first; empty if it has no parts.
 
-    It has the largest number of parts, up to ``MOST_PARTS``, with a stability of ``STABLE`` whose
-    words make the description shorter. ``x`` ``[V, F]`` are the features of all nodes.
+    It has the largest number of parts, up to ``MOST_PARTS``, of ``LEAST_PART`` nodes or more with a
+    stability of ``STABLE`` whose words make the description shorter. ``x`` ``[V, F]`` are the words
+    of all nodes.
     """
     if len(nodes) < SMALLEST:
         return []
@@ -165,9 +169,10 @@ def parts(state: Tensor, x: Matrix, nodes: Tensor) -> list[Tensor]:
     whole = description(own, np.zeros(len(drawn), dtype=int))
     for number in range(MOST_PARTS, 1, -1):
         means = kmeans(unit, number)
+        group = means.predict(F.normalize(state[nodes], dim=1).numpy())
+        found = [nodes[group == part] for part in range(number)]
         is_shorter = math.isnan(whole) or description(own, means.labels_) < whole
-        if is_shorter and stability(unit, number) >= STABLE:
-            group = means.predict(F.normalize(state[nodes], dim=1).numpy())
-            found = [nodes[group == part] for part in range(number)]
-            return sorted(filter(len, found), key=len, reverse=True)
+        is_large = min(map(len, found)) >= LEAST_PART
+        if is_shorter and is_large and stability(unit, number) >= STABLE:
+            return sorted(found, key=len, reverse=True)
     return []

@@ -27,6 +27,7 @@ from graphgym_srnc.report.html import fill
 # Maximum number of nodes on the map and of letters of a node's text, for a page below 60 MB.
 MOST_NODES = 200_000
 LONGEST_TEXT = 120
+LONGEST_LABEL = 30  # letters of a label on the map
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
 RAMP = ["#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B"]  # P(unknown) from 0 to 1 in fifths
 NEIGHBOURS = 12  # neighbours kept of a node
@@ -70,6 +71,7 @@ def render(
         known=found.rows[: len(discovery.known)],
         suggested=number.suggested(found.fits),
         on_also=table.ON_ALSO,
+        on_parts=table.ON_PARTS,
         on_evidence=table.on_evidence(found.also),
         on_clarity=table.ON_CLARITY.format(head=found.head),
         on_number=table.on_number(found.fits),
@@ -182,9 +184,10 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _new_name(row: table.Row) -> str:
-    """The number of a new cluster, and its name or its first words."""
-    name = short(row.cluster.name or ", ".join(row.words[:2]), 30)
-    return f"{row.cluster.number}: {name}".removesuffix(": ")
+    """The number of a new cluster, and its name, or its first two words if both are short."""
+    words = ", ".join(row.words[:2])
+    name = row.cluster.name or (words if len(words) <= LONGEST_LABEL else row.words[0])
+    return f"{row.cluster.number}: {short(name, LONGEST_LABEL)}".removesuffix(": ")
 
 
 def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[Any]]:
@@ -193,7 +196,7 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
     The largest new cluster is first, and those of known classes follow.
     """
     drawn = found.discovery.cluster.numpy()[shown]
-    texts = [short(name, 30) for name in found.discovery.classes]
+    texts = [short(name, LONGEST_LABEL) for name in found.discovery.classes]
     known = len(texts)
     texts += [_new_name(row) for row in found.new]
     sizes = np.bincount(drawn, minlength=len(texts))
@@ -257,8 +260,9 @@ def _words(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
     """
     of_nodes = np.zeros((len(shown), NODE_WORDS), dtype=int)
     columns: Sequence[int] = []
-    if found.names.words is not None:
-        x = features(found.graph)
+    names = found.names
+    if names.words is not None:
+        x, names = words.described(features(found.graph), names)
         group = found.discovery.cluster.numpy()
         z = words.contrast(x, group, len(found.discovery.every))
         own = sp.coo_array(sp.csr_array(x[shown]) > 0)
@@ -269,7 +273,7 @@ def _words(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
         number, columns = pandas.factorize(kept["word"], sort=True)
         of_nodes[kept["node"], rows.cumcount()[kept.index]] = number + 1
     return {
-        "words": [words.column_name(found.names, column) for column in columns],
+        "words": [words.column_name(names, column) for column in columns],
         "wordsOf": _packed(of_nodes, "<u4"),
     }
 

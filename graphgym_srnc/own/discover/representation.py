@@ -102,6 +102,15 @@ def are_words(x: Matrix) -> bool:
     return not (x < 0).sum()
 
 
+def word_columns(x: Matrix) -> np.ndarray:
+    """Which features ``[V, F]`` describe nodes in words: those without a negative value, ``[F]``.
+
+    They are all features if those without a negative value are fewer than half.
+    """
+    never_negative = np.asarray((x < 0).sum(0)).ravel() == 0
+    return never_negative | (2 * never_negative.sum() < len(never_negative))
+
+
 def by_group(x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
     """Sums of the rows ``[V, F]`` of each of ``count`` groups, ``[count, F]``."""
     nodes = np.arange(len(group))

@@ -335,8 +335,9 @@ def compare(
     num_classes = len(earlier.classes)
     group = found.cluster.numpy()
     similarity = alike.similarity(earlier.label, num_classes, group, len(found.every))
-    given = {new.number: new.name for new in found.proposed if new.name}
-    found = found.named(given | carried_names(found, earlier.classes, similarity))
+    given = {str(new.number): new.name for new in found.proposed if new.name}
+    carried = carried_names(found, earlier.classes, similarity)
+    found = found.named(given | {str(number): name for number, name in carried.items()})
     sizes = f"The earlier graph has {len(earlier.label):,} nodes, this one {len(group):,}."
     notes = [sizes, alike.note, ON_INTERVALS]
     unknown = int((earlier.label == num_classes).sum())

@@ -12,6 +12,7 @@ from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
+from graphgym_srnc.own.discover import clusters
 from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN, FewLabels
 from graphgym_srnc.own.discover.clusters import CLEAR, LEAST_CLARITY, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
@@ -49,6 +50,7 @@ ON_CLARITY = (
 )
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
 ON_ALSO = "Their words tell you more. If one is a new class, name it by its number, as a cluster."
+ON_PARTS = "Name a part by its number, as a cluster."
 PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
 
@@ -56,7 +58,7 @@ WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is l
 class Part(NamedTuple):
     """A part of a cluster in words."""
 
-    name: str  # such as 1a
+    name: str  # such as 1a, or 1a, physics
     size: int
     words: list[str]
     example: Shown
@@ -72,7 +74,7 @@ class Also(NamedTuple):
     @property
     def title(self) -> str:
         """Its number, and its name if it has one."""
-        return ", ".join(filter(None, [str(self.found.number), plain(self.found.name)]))
+        return _title(self.found)
 
     @property
     def facts(self) -> str:
@@ -97,8 +99,7 @@ class Row(NamedTuple):
     @property
     def title(self) -> str:
         """Its number if it is new, and its name if it has one."""
-        number = str(self.cluster.number or "")
-        return ", ".join(filter(None, [number, plain(self.cluster.name)]))
+        return _title(self.cluster)
 
     @property
     def size(self) -> str:
@@ -113,9 +114,12 @@ class Row(NamedTuple):
     @property
     def leftover(self) -> str:
         """Why a new cluster without a name is not proposed as a class; "" if it is."""
+        return "" if self.cluster.name else self.weakness
+
+    @property
+    def weakness(self) -> str:
+        """Why a new cluster may be no class; "" if nothing says so."""
         cluster = self.cluster
-        if cluster.name:
-            return ""
         if 2 * cluster.small > len(cluster.nodes):
             return f"most of its nodes are in components of at most {SMALL} nodes"
         if cluster.is_mixed:
@@ -166,14 +170,19 @@ def _parts(cluster: Cluster, x: Matrix, names: Names) -> list[Part]:
     """The parts of a cluster, with the words that set each apart from the others."""
     if not cluster.parts:
         return []
-    sizes = [len(nodes) for nodes in cluster.parts.values()]
+    sizes = [len(part.nodes) for part in cluster.parts]
     group = np.repeat(np.arange(len(sizes)), sizes)
-    nodes = torch.cat([*cluster.parts.values()]).numpy()
+    nodes = torch.cat([part.nodes for part in cluster.parts]).numpy()
     words = typical_words(x[nodes], group, len(sizes), names, PART_WORDS)
     return [
-        Part(name, len(part), own, shown_node(names, int(part[0])))
-        for (name, part), own in zip(cluster.parts.items(), words)
+        Part(_title(part), len(part.nodes), own, shown_node(names, int(part.nodes[0])))
+        for part, own in zip(cluster.parts, words)
     ]
+
+
+def _title(one: Cluster | FewLabels | clusters.Part) -> str:
+    """Its number if it is new, and its name if it has one."""
+    return ", ".join(filter(None, [str(one.number or ""), plain(one.name)]))
 
 
 def also_rows(found: Sequence[FewLabels], x: Matrix, names: Names) -> list[Also]:
@@ -254,6 +263,8 @@ def _details(row: Row) -> list[str]:
     for part in row.parts:
         words = ", ".join(part.words) or "no typical word"
         lines.append(f"  part {part.name}, {text.counted(part.size, 'node')}: {words}")
+    if row.parts:
+        lines.append(f"  {ON_PARTS}")
     return lines
 
 
@@ -273,6 +284,17 @@ def on_seeds(discovery: Discovery) -> str:
     clusters = text.counted(len(discovery.new), noun)
     rest = total - inside
     return f"{said} {inside:,} of them form {clusters}, and {rest:,} are closer to a known class."
+
+
+def on_named_leftovers(new: Sequence[Row], names: Mapping[Any, str]) -> list[str]:
+    """Warnings of clusters that would be leftovers without the ``names`` by number, a line each."""
+    numbers = {str(number) for number in names}
+    return [
+        f"Cluster {row.cluster.number} has a name, but would be a leftover: {row.weakness}."
+        " Check its nodes, since a class of mixed nodes makes predictions worse."
+        for row in new
+        if str(row.cluster.number) in numbers and row.weakness
+    ]
 
 
 def on_number(fits: Mapping[int, Fit]) -> str:
@@ -312,9 +334,11 @@ def of_nodes(
     groups = [discovery.every[k] for k in discovery.cluster.tolist()]
     classes = [*discovery.classes, "unknown"]
     part = np.full(len(groups), "", dtype=object)
+    name = np.array([cluster.name for cluster in groups], dtype=object)
     for new in discovery.new:
-        for name, nodes in new.parts.items():
-            part[nodes.numpy()] = name
+        for one in new.parts:
+            part[one.nodes.numpy()] = one.number
+            name[one.nodes.numpy()] = one.name or new.name
     columns = {
         "node": range(len(groups)),
         "id": names.ids,
@@ -325,8 +349,8 @@ def of_nodes(
         "p_unknown": discovery.posterior[:, -1].tolist(),
         "cluster": [cluster.number for cluster in groups],
         "part": part,
-        "cluster_name": [cluster.name for cluster in groups],
+        "cluster_name": name,
         "newness": [cluster.newness for cluster in groups],
         "typical": discovery.typical,
     }
-    return pandas.DataFrame({name: own for name, own in columns.items() if own is not None})
+    return pandas.DataFrame({head: own for head, own in columns.items() if own is not None})

@@ -10,13 +10,16 @@ from scipy.stats import ttest_ind_from_stats
 from graphgym_srnc.core.markup import unmarked
 from graphgym_srnc.core.text import plain, short
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group
+from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group, word_columns
 
 LONGEST = 160  # maximum length of a node's line
 READ = 2000  # letters of a node's text that are read for its line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
 PRIOR = 0.1
 LEAST_Z = 2.0  # z of a typical word
+TELLING = 8  # letters of a category from which it is shown without the name of its column
+MOST_IN_NAME = 4  # words of the name of a feature
+LONGEST_NAME = 32  # its letters
 
 
 class Shown(NamedTuple):
@@ -70,9 +73,21 @@ def _same(one: str, other: str) -> bool:
     return one.replace("_", " ").casefold() == other.replace("_", " ").casefold()
 
 
+def described(x: Matrix, names: Names) -> tuple[Matrix, Names]:
+    """The features that are words, and their names; see ``word_columns``."""
+    columns = np.flatnonzero(word_columns(x))
+    every = names.words or [f"feature {column}" for column in range(x.shape[1])]
+    return x[:, columns], names._replace(words=[every[column] for column in columns])
+
+
 def column_name(names: Names, column: int) -> str:
-    """The word that a feature column stands for."""
-    return plain(names.words[column])[:40] if names.words is not None else f"feature {column}"
+    """The word that a feature column stands for, or the first words of a category."""
+    if names.words is None:
+        return f"feature {column}"
+    word = plain(names.words[column])
+    column_of, _, category = word.partition("=")
+    shown = category if column_of and len(category) >= TELLING else word
+    return short(" ".join(shown.split()[:MOST_IN_NAME]), LONGEST_NAME)
 
 
 def typical_words(
@@ -92,7 +107,7 @@ def typical_words(
         best = np.argsort(-z, kind="stable")[: 2 * most]
         own = [column_name(names, column) for column in best[z[best] > LEAST_Z]]
         # A number alone says little.
-        found.append([word for word in own if not word.isdecimal()][:most])
+        found.append([word for word in dict.fromkeys(own) if not word.isdecimal()][:most])
     return found
 
 
