@@ -216,6 +216,8 @@ def test_corrected_labels_are_those_of_the_next_graph(run_with_wrong_labels, mon
     assert main(command.split()[1:]) == 0
     out = capsys.readouterr().out
     assert "2 labels as in your table" in out and "new classes" not in out
+    closed, still = (line for line in out.splitlines() if line.startswith("  graphgym-srnc run"))
+    assert closed == f"{still} file.open_set False"
     before = pandas.read_csv("q.csv").set_index("node").given_label
     wanted = {int(node): f"class {int(label)}" for node, label in before.dropna().items()}
     wanted[int(table.node[0])] = "class 0"
@@ -266,13 +268,20 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
     run_with_wrong_labels, capsys, monkeypatch
 ):
     result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
-    assert words.on_better(result) == "" and words.alternative(result) == {}
+    assert words.on_better(result) == ""
+    (unknown,) = words.alternatives(result)
+    assert unknown.settings == {"srnc_plus.abstain": "False"}
+    other = {**result["config"], "srnc_plus": {"abstain": False}}
+    assert words.alternatives({**result, "config": other}) == []
+    assert words.alternatives({**result, "history": [{"losses": {}}]}) == []
     better = {"accuracy": 1.0, "p_value": 0.01}
     result["held_out"]["accuracy"] = 0.5
     for kind, layer in (("gcnconv", "gcnconv"), ("linear_hops", "sign"), ("linear", "mlp")):
         alone = {kind: better, "other": {"accuracy": 0.9, "p_value": 0.01}}
         one = {**result, "held_out": {**result["held_out"], "alone": alone}}
-        assert words.alternative(one) == {"train.mode": "erm", "gnn.layer_type": layer}
+        other, also = words.alternatives(one)
+        assert also == unknown
+        assert other.settings == {"train.mode": "erm", "gnn.layer_type": layer}
     result["held_out"]["alone"]["linear"] = better
     assert "logistic regression on features" in words.on_better(result)
     result["held_out"]["alone"]["linear"]["p_value"] = 0.2
@@ -289,7 +298,7 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
     assert words.by_class(many)[0].endswith("k18 18 of 30, k19 19 of 30")
 
 
-def test_a_run_after_naming_is_compared_on_the_classes_of_before():
+def test_a_run_since_labels_is_compared_on_the_classes_of_before():
     def held_out(right: int, kept: float = 1.0) -> dict:
         classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
         as_known = {"accuracy": kept * 0.8}
@@ -298,21 +307,21 @@ def test_a_run_after_naming_is_compared_on_the_classes_of_before():
     known = {"a": {"labels": 40, "right": 36}}
     parent = {"run": "results/x", "held_out": {"classes": known, "labels": 40, "accuracy": 0.9}}
     parent["held_out"]["as_known"] = {"accuracy": 0.85, "low": 0.72}
-    (same,) = words.after_naming(held_out(45), parent)
+    (same,) = words.since_labels(held_out(45), parent)
     assert "results/x knew: 85.0 % of 40 labels" in same and "90.0 % of 50 now" in same
-    assert len(words.after_naming(held_out(37), parent)) == 1
-    (same, *warning) = words.after_naming(held_out(45, 0.5), parent)
+    assert len(words.since_labels(held_out(37), parent)) == 1
+    (same, *warning) = words.since_labels(held_out(45, 0.5), parent)
     assert "45.0 % of 50 now" in same and "set `open_set=False`" in warning[0]
-    worse = words.after_naming(held_out(30), parent)
+    worse = words.since_labels(held_out(30), parent)
     assert "60.0 % of 50 now" in worse[0] and worse[1].startswith("warning: The known classes")
-    assert words.after_naming(held_out(30), {}) == []
+    assert words.since_labels(held_out(30), {}) == []
 
     verdict = {"verdict": {"figures": {"unknown_share": 0.07}}}
-    (_, told) = words.after_naming(held_out(45) | verdict, parent | {"unknown": 1, "nodes": 2000})
-    assert told.startswith("Predicted as unknown: 1 node before you named clusters, 140 now. The")
+    (_, told) = words.since_labels(held_out(45) | verdict, parent | {"unknown": 1, "nodes": 2000})
+    assert told.startswith("Predicted as unknown: 1 node before the new labels, 140 now. The")
     verdict["verdict"]["figures"]["unknown_share"] = 0.0
-    (_, told) = words.after_naming(held_out(45) | verdict, parent | {"unknown": 9, "nodes": 2000})
-    assert told == "Predicted as unknown: 9 nodes before you named clusters, 0 now."
+    (_, told) = words.since_labels(held_out(45) | verdict, parent | {"unknown": 9, "nodes": 2000})
+    assert told == "Predicted as unknown: 9 nodes before the new labels, 0 now."
 
 
 def test_an_explanation_leaves_out_one_part_at_a_time(run_with_wrong_labels):
