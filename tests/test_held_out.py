@@ -298,7 +298,7 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
     assert words.by_class(many)[0].endswith("k18 18 of 30, k19 19 of 30")
 
 
-def test_a_run_since_labels_is_compared_on_the_classes_of_before():
+def test_a_run_with_new_labels_is_compared_on_the_classes_of_before():
     def held_out(right: int, kept: float = 1.0) -> dict:
         classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
         as_known = {"accuracy": kept * 0.8}
@@ -318,7 +318,7 @@ def test_a_run_since_labels_is_compared_on_the_classes_of_before():
 
     verdict = {"verdict": {"figures": {"unknown_share": 0.07}}}
     (_, told) = words.since_labels(held_out(45) | verdict, parent | {"unknown": 1, "nodes": 2000})
-    assert told.startswith("Predicted as unknown: 1 node before the new labels, 140 now. The")
+    assert told.startswith("Predicted as unknown: 1 node before the new labels, 140 now. W")
     verdict["verdict"]["figures"]["unknown_share"] = 0.0
     (_, told) = words.since_labels(held_out(45) | verdict, parent | {"unknown": 9, "nodes": 2000})
     assert told == "Predicted as unknown: 9 nodes before the new labels, 0 now."
