@@ -26,7 +26,7 @@ from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report import held_out as words
 from graphgym_srnc.report import why
 from graphgym_srnc.train import held_out, model
-from graphgym_srnc.train.explain import explain
+from graphgym_srnc.train.explain import Effect, explain
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 FEW = "srnc_plus.rounds 1 srnc_plus.steps 60 srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
@@ -369,6 +369,41 @@ def test_an_explanation_follows_a_probability_through_the_mixture(run_with_wrong
         sum(shares) == pytest.approx(100, abs=0.2)
         and f"{100 * first:.1f} %" in told[start + len(shares) + 2]
     )
+
+
+def test_the_steps_of_a_known_class_end_at_its_calibrated_probability(run_with_wrong_labels):
+    path = run_with_wrong_labels
+    command = f"run --cfg own --out-dir {path} --name closed --no-figures --no-tensorboard"
+    keys = f"dataset.name {path / 'g.pt'} file.open_set False {FEW}"
+    assert main([*command.split(), *keys.split()]) == 0
+    loaded = build.load_model(path / "closed")
+    for node in range(3):
+        found = explain(loaded, build.task_of(loaded).target, node)
+        assert [*found.steps][-1] == "after calibration"
+        assert found.steps["after calibration"] == float(found.posterior[found.label])
+
+
+def test_why_says_that_nothing_alone_changes_a_prediction(run_with_wrong_labels):
+    loaded = build.load_model(run_with_wrong_labels / "r")
+    found = explain(loaded, build.task_of(loaded).target, 4)
+    before = float(found.posterior[found.label])
+
+    def told(change: float, label: int = found.label, **fields) -> str:
+        effects = [Effect(part, before - change, label) for part in (7, 8, 9)]
+        other = {"links": effects, "words": effects, "neighbours": {7: 0, 8: 2, 9: 0}} | fields
+        return "\n".join(why.lines(["a", "b", "c"], found._replace(**other), 4, Names(), None))
+
+    own = "abc"[found.label]
+    small = told(0.0009)
+    assert f"No single link of 3 tried changes P({own}) by 0.1 points or more." in small
+    assert small.count("Classes of the neighbours: a 2 and c 1.") == 1
+    assert f"No single feature of 3 tried raises P({own}) by 0.1 points or more." in small
+    assert "without the link to" not in small and "were missing" not in small
+    for shown in (told(0.0011), told(0.0001, (found.label + 1) % 3)):
+        assert "without the link to" in shown and "were missing: column 7" in shown
+        assert "No single" not in shown
+    alone = told(0.5, neighbours={}, links=[], words=[])
+    assert "It has no links." in alone and " link" not in alone.replace("no links", "")
 
 
 def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsys):

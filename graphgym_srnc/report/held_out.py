@@ -145,11 +145,12 @@ def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
     if "unknown_share" not in figures or "unknown" not in parent:
         return []
     now = round(figures["unknown_share"] * parent["nodes"])
-    text = f"Predicted as unknown: {counted(parent['unknown'], 'node')} before the new labels, {now:,} now."
+    before = counted(parent["unknown"], "node")
+    text = f"Predicted as unknown: {before} before the new labels, {now:,} now."
     if now:
         text += (
-            " With new labels other nodes can stand out. Some may be of a further new class and some"
-            " of known classes: discover shows them. If every class has labels now, set"
+            " With new labels other nodes can stand out. Some may be of a further new class and"
+            " some of known classes: discover shows them. If every class has labels now, set"
             " `open_set=False`."
         )
     return [text]
