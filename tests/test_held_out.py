@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pandas
@@ -22,9 +23,11 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
+from graphgym_srnc.io import checksums
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report import held_out as words
 from graphgym_srnc.report import why
+from graphgym_srnc.report.tables import ABSENT
 from graphgym_srnc.train import held_out, model
 from graphgym_srnc.train.explain import Effect, explain
 
@@ -175,8 +178,12 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     cells = [[text for text, _ in row] for table in found.tables for row in table]
     for (name, right, interval), line in zip(rows, terminal[2:]):
         assert line.split() == [*name.split(), *right.split(), *interval.split()]
-        assert [name, "r", "0", "80", right, interval] in cells
-    assert words.by_class(result["held_out"]["classes"])[0] in found.text
+        unknown = "0.0 %" if name == "SRNC+" else ABSENT
+        assert [name, "r", "0", "80", right, interval, unknown] in cells
+    for name, counts in result["held_out"]["classes"].items():
+        assert [name, f"{counts['right']} of {counts['labels']}"] in cells
+    assert "Scores are in %, on held-out labels" in found.text
+    assert "Node classification of g.pt: r" in found.text
     some = {**result, "verdict": {"figures": {"unknown_share": 0.362}}}
     assert words.details(some)[1:] == [
         "36.2 % of the nodes are predicted as unknown; discover groups them"
@@ -189,6 +196,29 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     summary = (run_with_wrong_labels / "r/summary.md").read_text()
     assert "file.num_test 100" in found.text and "file.num_test 100" in summary
     assert "`" not in found.text + summary
+
+
+def test_experiments_are_in_the_order_of_their_time(run_with_wrong_labels, tmp_path, capsys):
+    """Counts of a class are added over the runs of an experiment."""
+    for time, name, seeds in ((3, "a", (0, 1)), (1, "c", (0,)), (2, "b", (0,))):
+        for seed in seeds:
+            place = tmp_path / "all" / name / str(seed)
+            place.mkdir(parents=True)
+            result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+            result["seed"] = seed
+            result["held_out"]["classes"] = {"x": {"labels": 3, "right": 1}}
+            result["held_out"]["classes"][name] = {"labels": 4, "right": 4}
+            (place / "result.json").write_text(json.dumps(result))
+            checksums.write(place, ["result.json"])
+            os.utime(place / "result.json", (time, time + seed))
+    assert main(["report", str(tmp_path / "all"), "--out", str(tmp_path / "page.html")]) == 0
+    found = Page((tmp_path / "page.html").read_text())
+    cells = [[text for text, _ in row] for table in found.tables for row in table]
+    runs = [(row[1], row[2]) for row in cells if row[0] == "SRNC+" and len(row) == 7]
+    assert runs == [("c", "0"), ("b", "0"), ("a", "0"), ("a", "1")]
+    start = cells.index(["class", "c", "b", "a"])
+    assert cells[start + 1] == ["x", "1 of 3", "1 of 3", "2 of 6"]
+    assert ["a", ABSENT, ABSENT, "8 of 8"] in cells
 
 
 def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, capsys):

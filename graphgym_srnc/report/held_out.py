@@ -8,7 +8,7 @@ from graphgym_srnc.core.text import aligned, clean, counted
 from graphgym_srnc.io.records import Result
 from graphgym_srnc.report.frame import Experiment
 from graphgym_srnc.report.names import LAYERS, method_name
-from graphgym_srnc.report.tables import Grid, boxes
+from graphgym_srnc.report.tables import ABSENT, Grid, boxes
 
 INTERVAL = "95 % interval"
 AS_KNOWN = "unknown counted as wrong"
@@ -43,9 +43,9 @@ def lines(result: Result) -> list[str]:
 def details(result: Result) -> list[str]:
     """Accuracy on held-out labels of each class, and the share of nodes predicted as unknown."""
     found: Mapping[str, Any] = result.get("held_out") or {}
-    share = (result.get("verdict") or {}).get("figures", {}).get("unknown_share")
+    share = _unknown_share(result)
     told = by_class(found.get("classes", {}))
-    if found and share and isinstance(share, float):
+    if found and share:
         told.append(
             f"{100 * share:.1f} % of the nodes are predicted as unknown; discover groups them"
         )
@@ -83,15 +83,48 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
 
 
 def grid(experiments: Sequence[Experiment]) -> Grid:
-    """:func:`figures` of each run that has any."""
+    """:func:`figures` of each run that has any, with the share of nodes predicted as unknown."""
     rows = []
     for one in experiments:
         for seed, result in sorted(one.results.items()):
             found = figures(result)
             labels = f"{result['held_out']['labels']:,}" if found else ""
-            for name, *share in found[1] if found else ():
-                rows.append(boxes(name, one.name, seed, labels, *share))
-    return Grid("", ["model", "experiment", "seed", "labels", "right", INTERVAL], rows)
+            share = _unknown_share(result)
+            unknown = ABSENT if share is None else f"{100 * share:.1f} %"
+            for name, *cells in found[1] if found else ():
+                rows.append(boxes(name, one.name, seed, labels, *cells, unknown))
+                unknown = ABSENT  # a simpler model knows no unknown class
+    heads = ["model", "experiment", "seed", "labels", "right", INTERVAL, "nodes predicted unknown"]
+    return Grid("", heads, rows)
+
+
+def grid_by_class(experiments: Sequence[Experiment]) -> Grid:
+    """How many held-out labels of each class are right in each experiment, over all its runs."""
+    right: dict[str, dict[str, int]] = {}
+    labels: dict[str, dict[str, int]] = {}
+    for one in experiments:
+        for result in one.results.values():
+            for name, counts in (result.get("held_out") or {}).get("classes", {}).items():
+                for total, key in ((right, "right"), (labels, "labels")):
+                    own = total.setdefault(name, {})
+                    own[one.name] = own.get(one.name, 0) + counts[key]
+    judged = [name for name in labels if any(labels[name].values())]
+    judged.sort(key=lambda name: sum(right[name].values()) / sum(labels[name].values()))
+    columns = [one.name for one in experiments if any(one.name in labels[name] for name in judged)]
+    rows = []
+    for name in judged:
+        counts = labels[name]
+        cells = [
+            f"{right[name][one]} of {counts[one]}" if one in counts else ABSENT for one in columns
+        ]
+        rows.append(boxes(clean(name), *cells))
+    return Grid("", ["class", *columns], rows)
+
+
+def _unknown_share(result: Result) -> float | None:
+    """Share of nodes that a run predicts as unknown; None if no class may be unknown."""
+    share = (result.get("verdict") or {}).get("figures", {}).get("unknown_share")
+    return share if isinstance(share, float) else None
 
 
 def _share(found: Mapping[str, float]) -> tuple[str, str]:
@@ -229,5 +262,4 @@ def alternatives(result: Result) -> list[Alternative]:
 def abstains(result: Result) -> bool:
     """Whether a run predicts no node as unknown since its labels show no clear sign of any."""
     tested = "no_unknown_p_value" in result["history"][0]["losses"]
-    share = (result.get("verdict") or {}).get("figures", {}).get("unknown_share")
-    return tested and share == 0 and bool(result["config"]["srnc_plus"]["abstain"])
+    return tested and _unknown_share(result) == 0 and bool(result["config"]["srnc_plus"]["abstain"])
