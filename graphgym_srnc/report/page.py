@@ -118,12 +118,12 @@ def render(
 
 
 def _title(found: Collection) -> str:
-    """The folders of a page, and the data sets of runs on own graphs."""
-    names = ", ".join(plain(folder.name or folder) for folder in found.folders)
+    """The title of a page: the data sets of runs on own graphs, else the folders of results."""
     if not found.runs["dataset.format"].eq("file").all():
+        names = ", ".join(plain(folder.name or folder) for folder in found.folders)
         return f"Node classification under shift: {names}"
     data = found.runs["task"].map(lambda task: plain(Path(task).name)).drop_duplicates()
-    return f"Node classification of {listed(data.tolist(), 3)}: {names}"
+    return f"Node classification of {listed(data.tolist(), 3)}"
 
 
 def _finished(one: Experiment) -> float:
