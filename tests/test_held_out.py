@@ -329,6 +329,16 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
     assert words.by_class(many)[0].endswith("k18 18 of 30, k19 19 of 30")
 
 
+def test_the_command_of_another_run_keeps_the_place_of_results(run_with_wrong_labels, capsys):
+    path = run_with_wrong_labels
+    command = f"run --cfg own --out-dir {path} --name r"
+    keys = f"dataset.name {path / 'g.pt'} {FEW}"
+    assert main([*command.split(), "--resume", *keys.split()]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    other = f"  graphgym-srnc {command}-unknown {keys} srnc_plus.abstain False  # predicts"
+    assert last.startswith(other)
+
+
 def test_a_run_with_new_labels_is_compared_on_the_classes_of_before():
     def held_out(right: int, kept: float = 1.0) -> dict:
         classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
