@@ -24,6 +24,7 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import folder as graph_folder
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError, ShiftWarning
+from graphgym_srnc.io import records
 from graphgym_srnc.own.discover import (
     analysis,
     candidates,
@@ -722,7 +723,17 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
         " srnc_plus.rounds 1 srnc_plus.steps 60 srnc_plus.fit_steps 10 srnc_plus.cluster_steps 10"
     )
     assert main((words + keys).split()) == 0
-    capsys.readouterr()
+    *_, command = capsys.readouterr().out.splitlines()
+    command, _, purpose = command.partition("  # ")
+    assert purpose == "predicts unknown nodes without a clear sign of them"
+    assert command == (
+        "  graphgym-srnc run --cfg own --name few-unknown dataset.name g gnn.dim_inner 16"
+        f"{keys} srnc_plus.abstain False"
+    )
+    assert main([*command.split()[1:], "--no-figures", "--no-tensorboard"]) == 0
+    assert "# predicts" not in capsys.readouterr().out
+    verdict = records.read_results(tmp_path / "results/few-unknown")[0]["verdict"]
+    assert verdict["figures"]["unknown_share"] > 0
     assert main(["discover", "results/few", "--out", "few.html", "--nodes", "few.csv"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"The labels give no significant evidence .* \(p = 0\.\d+; .*\)\.", first)
@@ -832,7 +843,14 @@ def test_web_addresses_from_a_table_to_the_page(tmp_path, monkeypatch, capsys, u
     ]  # fmt: skip
     assert "no column 'none'" in refusal(main([*words, "no", "--url", "none"]), capsys)
     told = refusal(main([*words, "no", "--url", "title"]), capsys)
-    assert "row 0 of the column title is 'tea pot', not a web address" in told
+    assert "no web address in 4 of 4 cells of the column title (line 2: 'tea pot')" in told
+    nodes[1] = nodes[1].replace("https", "ftp")
+    Path("nodes.csv").write_text("\n".join(nodes) + "\n")
+    assert main([*words, "part", "--url", "link"]) == 0
+    told = capsys.readouterr().out
+    assert "no web address in 1 of 3 cells of the column link (line 2: 'ftp://a.org/1')" in told
+    assert "ftp" not in (tmp_path / "part" / "nodes.csv").read_text()
+    assert of_folder(tmp_path / "part").urls == ["", "", "http://a.org/3?q=1", "https://a.org/4"]
     # A folder may come from a stranger.
     table_of_nodes = tmp_path / "linked" / "nodes.csv"
     table_of_nodes.write_text(table_of_nodes.read_text().replace("https://a.org/4", "javascript:1"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +25,13 @@ from graphgym_srnc.data.edges import component_sizes
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
+from graphgym_srnc.io import checksums
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report import held_out as words
 from graphgym_srnc.report import why
+from graphgym_srnc.report.tables import ABSENT
 from graphgym_srnc.train import held_out, model
-from graphgym_srnc.train.explain import explain
+from graphgym_srnc.train.explain import Effect, explain
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
 FEW = "srnc_plus.rounds 1 srnc_plus.steps 60 srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
@@ -163,8 +166,12 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     cells = [[text for text, _ in row] for table in found.tables for row in table]
     for (name, right, interval), line in zip(rows, terminal[2:]):
         assert line.split() == [*name.split(), *right.split(), *interval.split()]
-        assert [name, "r", "0", "80", right, interval] in cells
-    assert words.by_class(result["held_out"]["classes"])[0] in found.text
+        unknown = "0.0 %" if name == "SRNC+" else ABSENT
+        assert [name, "r", "0", "80", right, interval, unknown] in cells
+    for name, counts in result["held_out"]["classes"].items():
+        assert [name, f"{counts['right']} of {counts['labels']}"] in cells
+    assert "Scores are in %, on held-out labels" in found.text
+    assert "Node classification of g.pt" in found.text and "earliest" not in found.text
     some = {**result, "verdict": {"figures": {"unknown_share": 0.362}}}
     assert words.details(some)[1:] == [
         "36.2 % of the nodes are predicted as unknown; discover groups them"
@@ -177,6 +184,30 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     summary = (run_with_wrong_labels / "r/summary.md").read_text()
     assert "file.num_test 100" in found.text and "file.num_test 100" in summary
     assert "`" not in found.text + summary
+
+
+def test_experiments_are_in_the_order_of_their_time(run_with_wrong_labels, tmp_path, capsys):
+    """Counts of a class are added over the runs of an experiment."""
+    for time, name, seeds in ((3, "a", (0, 1)), (1, "c", (0,)), (2, "b", (0,))):
+        for seed in seeds:
+            place = tmp_path / "all" / name / str(seed)
+            place.mkdir(parents=True)
+            result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+            result["seed"] = seed
+            result["held_out"]["classes"] = {"x": {"labels": 3, "right": 1}}
+            result["held_out"]["classes"][name] = {"labels": 4, "right": 4}
+            (place / "result.json").write_text(json.dumps(result))
+            checksums.write(place, ["result.json"])
+            os.utime(place / "result.json", (time, time + seed))
+    assert main(["report", str(tmp_path / "all"), "--out", str(tmp_path / "page.html")]) == 0
+    found = Page((tmp_path / "page.html").read_text())
+    assert "The earliest run comes first." in found.text
+    cells = [[text for text, _ in row] for table in found.tables for row in table]
+    runs = [(row[1], row[2]) for row in cells if row[0] == "SRNC+" and len(row) == 7]
+    assert runs == [("c", "0"), ("b", "0"), ("a", "0"), ("a", "1")]
+    start = cells.index(["class", "c", "b", "a"])
+    assert cells[start + 1] == ["x", "1 of 3", "1 of 3", "2 of 6"]
+    assert ["a", ABSENT, ABSENT, "8 of 8"] in cells
 
 
 def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, capsys):
@@ -204,6 +235,8 @@ def test_corrected_labels_are_those_of_the_next_graph(run_with_wrong_labels, mon
     assert main(command.split()[1:]) == 0
     out = capsys.readouterr().out
     assert "2 labels as in your table" in out and "new classes" not in out
+    closed, still = (line for line in out.splitlines() if line.startswith("  graphgym-srnc run"))
+    assert closed == f"{still} file.open_set False"
     before = pandas.read_csv("q.csv").set_index("node").given_label
     wanted = {int(node): f"class {int(label)}" for node, label in before.dropna().items()}
     wanted[int(table.node[0])] = "class 0"
@@ -254,13 +287,20 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
     run_with_wrong_labels, capsys, monkeypatch
 ):
     result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
-    assert words.on_better(result) == "" and words.alternative(result) == {}
+    assert words.on_better(result) == ""
+    (unknown,) = words.alternatives(result)
+    assert unknown.settings == {"srnc_plus.abstain": "False"}
+    other = {**result["config"], "srnc_plus": {"abstain": False}}
+    assert words.alternatives({**result, "config": other}) == []
+    assert words.alternatives({**result, "history": [{"losses": {}}]}) == []
     better = {"accuracy": 1.0, "p_value": 0.01}
     result["held_out"]["accuracy"] = 0.5
     for kind, layer in (("gcnconv", "gcnconv"), ("linear_hops", "sign"), ("linear", "mlp")):
         alone = {kind: better, "other": {"accuracy": 0.9, "p_value": 0.01}}
         one = {**result, "held_out": {**result["held_out"], "alone": alone}}
-        assert words.alternative(one) == {"train.mode": "erm", "gnn.layer_type": layer}
+        other, also = words.alternatives(one)
+        assert also == unknown
+        assert other.settings == {"train.mode": "erm", "gnn.layer_type": layer}
     result["held_out"]["alone"]["linear"] = better
     assert "logistic regression on features" in words.on_better(result)
     result["held_out"]["alone"]["linear"]["p_value"] = 0.2
@@ -277,7 +317,17 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
     assert words.by_class(many)[0].endswith("k18 18 of 30, k19 19 of 30")
 
 
-def test_a_run_after_naming_is_compared_on_the_classes_of_before():
+def test_the_command_of_another_run_keeps_the_place_of_results(run_with_wrong_labels, capsys):
+    path = run_with_wrong_labels
+    command = f"run --cfg own --out-dir {path} --name r"
+    keys = f"dataset.name {path / 'g.pt'} {FEW}"
+    assert main([*command.split(), "--resume", *keys.split()]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    other = f"  graphgym-srnc {command}-unknown {keys} srnc_plus.abstain False  # predicts"
+    assert last.startswith(other)
+
+
+def test_a_run_with_new_labels_is_compared_on_the_classes_of_before():
     def held_out(right: int, kept: float = 1.0) -> dict:
         classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
         as_known = {"accuracy": kept * 0.8}
@@ -286,21 +336,21 @@ def test_a_run_after_naming_is_compared_on_the_classes_of_before():
     known = {"a": {"labels": 40, "right": 36}}
     parent = {"run": "results/x", "held_out": {"classes": known, "labels": 40, "accuracy": 0.9}}
     parent["held_out"]["as_known"] = {"accuracy": 0.85, "low": 0.72}
-    (same,) = words.after_naming(held_out(45), parent)
+    (same,) = words.since_labels(held_out(45), parent)
     assert "results/x knew: 85.0 % of 40 labels" in same and "90.0 % of 50 now" in same
-    assert len(words.after_naming(held_out(37), parent)) == 1
-    (same, *warning) = words.after_naming(held_out(45, 0.5), parent)
+    assert len(words.since_labels(held_out(37), parent)) == 1
+    (same, *warning) = words.since_labels(held_out(45, 0.5), parent)
     assert "45.0 % of 50 now" in same and "set `open_set=False`" in warning[0]
-    worse = words.after_naming(held_out(30), parent)
+    worse = words.since_labels(held_out(30), parent)
     assert "60.0 % of 50 now" in worse[0] and worse[1].startswith("warning: The known classes")
-    assert words.after_naming(held_out(30), {}) == []
+    assert words.since_labels(held_out(30), {}) == []
 
     verdict = {"verdict": {"figures": {"unknown_share": 0.07}}}
-    (_, told) = words.after_naming(held_out(45) | verdict, parent | {"unknown": 1, "nodes": 2000})
-    assert told.startswith("Predicted as unknown: 1 node before you named clusters, 140 now. The")
+    (_, told) = words.since_labels(held_out(45) | verdict, parent | {"unknown": 1, "nodes": 2000})
+    assert told.startswith("Predicted as unknown: 1 node before the new labels, 140 now. W")
     verdict["verdict"]["figures"]["unknown_share"] = 0.0
-    (_, told) = words.after_naming(held_out(45) | verdict, parent | {"unknown": 9, "nodes": 2000})
-    assert told == "Predicted as unknown: 9 nodes before you named clusters, 0 now."
+    (_, told) = words.since_labels(held_out(45) | verdict, parent | {"unknown": 9, "nodes": 2000})
+    assert told == "Predicted as unknown: 9 nodes before the new labels, 0 now."
 
 
 def test_an_explanation_leaves_out_one_part_at_a_time(run_with_wrong_labels):
@@ -348,6 +398,41 @@ def test_an_explanation_follows_a_probability_through_the_mixture(run_with_wrong
         sum(shares) == pytest.approx(100, abs=0.2)
         and f"{100 * first:.1f} %" in told[start + len(shares) + 2]
     )
+
+
+def test_the_steps_of_a_known_class_end_at_its_calibrated_probability(run_with_wrong_labels):
+    path = run_with_wrong_labels
+    command = f"run --cfg own --out-dir {path} --name closed --no-figures --no-tensorboard"
+    keys = f"dataset.name {path / 'g.pt'} file.open_set False {FEW}"
+    assert main([*command.split(), *keys.split()]) == 0
+    loaded = build.load_model(path / "closed")
+    for node in range(3):
+        found = explain(loaded, build.task_of(loaded).target, node)
+        assert [*found.steps][-1] == "after calibration"
+        assert found.steps["after calibration"] == float(found.posterior[found.label])
+
+
+def test_why_says_that_nothing_alone_changes_a_prediction(run_with_wrong_labels):
+    loaded = build.load_model(run_with_wrong_labels / "r")
+    found = explain(loaded, build.task_of(loaded).target, 4)
+    before = float(found.posterior[found.label])
+
+    def told(change: float, label: int = found.label, **fields) -> str:
+        effects = [Effect(part, before - change, label) for part in (7, 8, 9)]
+        other = {"links": effects, "words": effects, "neighbours": {7: 0, 8: 2, 9: 0}} | fields
+        return "\n".join(why.lines(["a", "b", "c"], found._replace(**other), 4, Names(), None))
+
+    own = "abc"[found.label]
+    small = told(0.0009)
+    assert f"No single link of 3 tried changes P({own}) by 0.1 points or more." in small
+    assert small.count("Classes of the neighbours: a 2 and c 1.") == 1
+    assert f"No single feature of 3 tried raises P({own}) by 0.1 points or more." in small
+    assert "without the link to" not in small and "were missing" not in small
+    for shown in (told(0.0011), told(0.0001, (found.label + 1) % 3)):
+        assert "without the link to" in shown and "were missing: column 7" in shown
+        assert "No single" not in shown
+    alone = told(0.5, neighbours={}, links=[], words=[])
+    assert "It has no links." in alone and " link" not in alone.replace("no links", "")
 
 
 def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsys):

@@ -94,7 +94,7 @@ def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_gl
         block, _, name = key.rpartition(".")
         kept = record["config"][block][name] if block else record["config"][name]
         assert str(kept) == value, key
-    assert f"Predicted as unknown: {counts['unknown']} nodes before you named clusters, " in second
+    assert f"Predicted as unknown: {counts['unknown']} nodes before the new labels, " in second
     assert "On the classes that results/first knew:" in second
     told("predict results/next --out next.csv")
     final = pandas.read_csv("next.csv").set_index("id")["class"]

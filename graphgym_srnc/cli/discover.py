@@ -272,9 +272,8 @@ def _labels(
     words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]
     ends = [*feedback.counts(discovery, made), f"wrote {args.labels_out}"]
-    if all(new.is_named for new in discovery.new) or not model.method.task.open_set:
-        ends.append("next, if every class has labels now:")
-        ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
+    ends.append("next, if every class has labels now:")
+    ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
     ends.append("next, if classes are still unknown:")
     return [*ends, f"  {shlex.join(words)}"]
 

@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Mapping, Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import told
@@ -137,7 +137,7 @@ def _show(cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]) -
     first = results[min(results)]
     own = held_out.lines(first)
     if own:
-        own += held_out.after_naming(first, folder.parent(_own_graph(cfg)))
+        own += held_out.since_labels(first, folder.parent(_own_graph(cfg)))
     for line in told(own):
         text.tell(line)
     # Without test scores the table would be empty.
@@ -162,10 +162,8 @@ def _next_commands(
     if cfg.dataset.format == "file" and cfg.file.open_set or _finds_unknown(results):
         about = "--out discovery.html  # candidates for new classes"
         commands.append(f"graphgym-srnc discover {place} {about}")
-    other = held_out.alternative(results[min(results)]) if results else {}
-    if other:
-        commands.append(_command_with(args, experiment, other))
-    return commands
+    others = held_out.alternatives(results[min(results)]) if results else []
+    return commands + [_command_of(args, experiment, other) for other in others]
 
 
 def _finds_unknown(results: Mapping[int, Result]) -> bool:
@@ -174,16 +172,16 @@ def _finds_unknown(results: Mapping[int, Result]) -> bool:
     return any(verdict.get("figures", {}).get("unknown_share") for verdict in verdicts)
 
 
-def _command_with(
-    args: argparse.Namespace, experiment: Experiment, settings: Mapping[str, Any]
+def _command_of(
+    args: argparse.Namespace, experiment: Experiment, other: held_out.Alternative
 ) -> str:
     """The command of this run with some other settings, under another name."""
-    given = dict(zip(args.overrides[::2], args.overrides[1::2])) | dict(settings)
-    name = "-".join([experiment.name, *map(str, settings.values())])
+    given = dict(zip(args.overrides[::2], args.overrides[1::2])) | other.settings
     words = ["graphgym-srnc", "run"]
-    if args.cfg:
-        words += ["--cfg", args.cfg]
-    words += ["--name", name]
+    for option, value in (("--cfg", args.cfg), ("--out-dir", args.out_dir)):
+        words += [option, value] if value else []
+    words += ["--name", f"{experiment.name}-{other.ending}"]
+    words += ["--repeat", str(args.repeat)] if args.repeat > 1 else []
     for key, value in given.items():
-        words += [key, str(value)]
-    return f"{shlex.join(words)}  # may suit this graph better"
+        words += [key, value]
+    return f"{shlex.join(words)}  # {other.purpose}"

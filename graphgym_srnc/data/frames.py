@@ -32,6 +32,7 @@ from graphgym_srnc.errors import InputError, option
 # Uses of columns, in words.
 USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "numbers": "numbers"}
 USES |= {"categories": "categories", "url": "web addresses"}
+MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
 
 
 def look(
@@ -96,7 +97,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         found.parts,
         recipe,
         weights=found.weights,
-        urls=texts(table[found.options.url]) if found.options.url else None,
+        urls=names.addresses(texts(table[found.options.url])) if found.options.url else None,
     )
 
 
@@ -149,17 +150,22 @@ def _check_uses(found: Look) -> None:
 
 
 def _find_addresses(found: Look) -> None:
-    """Refuse a column of web addresses in which a cell is neither empty nor one."""
+    """Count the cells of a column of web addresses that are none, and refuse it if most are."""
     name = found.options.url
     if not name:
         return
-    for row, cell in enumerate(texts(features.column(found.table, name, "url"))):
-        if cell and not names.ADDRESS.fullmatch(cell):
-            raise InputError.plain(
-                "url",
-                f"row {row} of the column {name} is {cell[:60]!r}, not a web address",
-                "Write addresses that begin with https://",
-            )
+    cells = texts(features.column(found.table, name, "url"))
+    others = [row for row, url in enumerate(names.addresses(cells)) if cells[row] != url]
+    total = sum(map(bool, cells))
+    if others:
+        text = (
+            f"no web address in {len(others):,} of {total:,} cells of the column {name}"
+            f" ({found.places(pandas.Index(others[:1]))}: {cells[others[0]][:60]!r})"
+        )
+        if len(others) > MOST_OTHERS * total:
+            hint = "Name another column, or write addresses that begin with https://"
+            raise InputError.plain("url", text, hint)
+        found.notes.append(f"{text}. These nodes have no link.")
     if name not in found.used:
         found.uses["url"] = [name]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
@@ -46,7 +46,7 @@ def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None
     _check_lines("nodes.csv", ids or texts, num_nodes, "node")
     _check_lines("words.txt", words, num_features, "feature column")
     if urls is not None:
-        urls = [url if ADDRESS.fullmatch(url) else "" for url in urls]
+        urls = addresses(urls)
     return Names(ids, texts, words, urls)
 
 
@@ -80,3 +80,8 @@ def check_features(
                 f"feature {place} is {short(name, 40)!r}, and {short(was, 40)!r} in training",
                 like,
             )
+
+
+def addresses(cells: Sequence[str]) -> list[str]:
+    """The cells that are web addresses, and "" for the others."""
+    return [cell if ADDRESS.fullmatch(cell) else "" for cell in cells]

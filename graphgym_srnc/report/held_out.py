@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Mapping, Sequence
+from typing import Any, Collection, Mapping, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import aligned, clean, counted
 from graphgym_srnc.io.records import Result
 from graphgym_srnc.report.frame import Experiment
 from graphgym_srnc.report.names import LAYERS, method_name
-from graphgym_srnc.report.tables import Grid, boxes
+from graphgym_srnc.report.tables import ABSENT, Grid, boxes
 
 INTERVAL = "95 % interval"
 AS_KNOWN = "unknown counted as wrong"
@@ -27,6 +27,14 @@ NAMES = {  # keys of train.held_out, whose import takes seconds, and kinds of cl
 BACKBONES = {"linear": "mlp", "linear_hops": "sign"}  # of the GNN that reads what a control reads
 
 
+class Alternative(NamedTuple):
+    """Settings of another run of the same data, the end of its name, and why to run it."""
+
+    settings: dict[str, str]
+    ending: str
+    purpose: str
+
+
 def lines(result: Result) -> list[str]:
     """Accuracy on held-out labels of a run and of simpler models, and :func:`details`."""
     return accuracy(result) + details(result)
@@ -35,9 +43,9 @@ def lines(result: Result) -> list[str]:
 def details(result: Result) -> list[str]:
     """Accuracy on held-out labels of each class, and the share of nodes predicted as unknown."""
     found: Mapping[str, Any] = result.get("held_out") or {}
-    share = (result.get("verdict") or {}).get("figures", {}).get("unknown_share")
+    share = _unknown_share(result)
     told = by_class(found.get("classes", {}))
-    if found and share and isinstance(share, float):
+    if found and share:
         told.append(
             f"{100 * share:.1f} % of the nodes are predicted as unknown; discover groups them"
         )
@@ -75,15 +83,48 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
 
 
 def grid(experiments: Sequence[Experiment]) -> Grid:
-    """:func:`figures` of each run that has any."""
+    """:func:`figures` of each run that has any, with the share of nodes predicted as unknown."""
     rows = []
     for one in experiments:
         for seed, result in sorted(one.results.items()):
             found = figures(result)
             labels = f"{result['held_out']['labels']:,}" if found else ""
-            for name, *share in found[1] if found else ():
-                rows.append(boxes(name, one.name, seed, labels, *share))
-    return Grid("", ["model", "experiment", "seed", "labels", "right", INTERVAL], rows)
+            share = _unknown_share(result)
+            unknown = ABSENT if share is None else f"{100 * share:.1f} %"
+            for name, *cells in found[1] if found else ():
+                rows.append(boxes(name, one.name, seed, labels, *cells, unknown))
+                unknown = ABSENT  # a simpler model knows no unknown class
+    heads = ["model", "experiment", "seed", "labels", "right", INTERVAL, "nodes predicted unknown"]
+    return Grid("", heads, rows)
+
+
+def grid_by_class(experiments: Sequence[Experiment]) -> Grid:
+    """How many held-out labels of each class are right in each experiment, over all its runs."""
+    right: dict[str, dict[str, int]] = {}
+    labels: dict[str, dict[str, int]] = {}
+    for one in experiments:
+        for result in one.results.values():
+            for name, counts in (result.get("held_out") or {}).get("classes", {}).items():
+                for total, key in ((right, "right"), (labels, "labels")):
+                    own = total.setdefault(name, {})
+                    own[one.name] = own.get(one.name, 0) + counts[key]
+    judged = [name for name in labels if any(labels[name].values())]
+    judged.sort(key=lambda name: sum(right[name].values()) / sum(labels[name].values()))
+    columns = [one.name for one in experiments if any(one.name in labels[name] for name in judged)]
+    rows = []
+    for name in judged:
+        counts = labels[name]
+        cells = [
+            f"{right[name][one]} of {counts[one]}" if one in counts else ABSENT for one in columns
+        ]
+        rows.append(boxes(clean(name), *cells))
+    return Grid("", ["class", *columns], rows)
+
+
+def _unknown_share(result: Result) -> float | None:
+    """Share of nodes that a run predicts as unknown; None if no class may be unknown."""
+    share = (result.get("verdict") or {}).get("figures", {}).get("unknown_share")
+    return share if isinstance(share, float) else None
 
 
 def _share(found: Mapping[str, float]) -> tuple[str, str]:
@@ -118,8 +159,8 @@ def on_classes(result: Result, names: Collection[str]) -> tuple[int, int]:
     return sum(count["labels"] for count in own), sum(count["right"] for count in own)
 
 
-def after_naming(result: Result, parent: Mapping[str, Any]) -> list[str]:
-    """Known classes and unknown nodes of an earlier run, whose clusters were named, and now.
+def since_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
+    """Known classes and unknown nodes of an earlier run, before labels changed, and now.
 
     Args:
         result: a run on a graph with labels from ``discover``.
@@ -129,31 +170,29 @@ def after_naming(result: Result, parent: Mapping[str, Any]) -> list[str]:
 
 
 def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
-    """How many nodes were predicted as unknown before clusters were named, and are now.
+    """How many nodes were predicted as unknown before labels changed, and are now.
 
-    The arguments are those of :func:`after_naming`.
+    The arguments are those of :func:`since_labels`.
     """
     figures = (result.get("verdict") or {}).get("figures", {})
     if "unknown_share" not in figures or "unknown" not in parent:
         return []
     now = round(figures["unknown_share"] * parent["nodes"])
-    text = (
-        f"Predicted as unknown: {counted(parent['unknown'], 'node')} before you named clusters,"
-        f" {now:,} now."
-    )
+    before = counted(parent["unknown"], "node")
+    text = f"Predicted as unknown: {before} before the new labels, {now:,} now."
     if now:
         text += (
-            " The named classes are known now, so other nodes can stand out. Some may be of a"
-            " further new class and some of known classes: discover shows them. If every class has"
-            " labels now, set `open_set=False`."
+            " With new labels other nodes can stand out. Some may be of a further new class and"
+            " some of known classes: discover shows them. If every class has labels now, set"
+            " `open_set=False`."
         )
     return [text]
 
 
 def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
-    """Accuracy on the classes that were known before clusters were named, and now.
+    """Accuracy on the classes that were known before labels changed, and now.
 
-    The arguments are those of :func:`after_naming`.
+    The arguments are those of :func:`since_labels`.
     """
     before = parent.get("held_out") or {}
     total, right = on_classes(result, before.get("classes", {}))
@@ -166,15 +205,15 @@ def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
     text = (
         f"On the classes that {parent.get('run', 'the earlier run')} knew:"
         f" {100 * earlier:.1f} % of {counted(before['labels'], 'label')} right, and not predicted"
-        f" as unknown, before you named clusters, {100 * share:.1f} % of {total:,} now."
+        f" as unknown, before the new labels, {100 * share:.1f} % of {total:,} now."
     )
     if share >= before["as_known"]["low"]:
         return [text]
     return [
         text,
-        "warning: The known classes are predicted worse than before. Some of the named clusters"
-        " may contain nodes of known classes. Check them, or name fewer. If every class has labels"
-        " now, set `open_set=False`.",
+        "warning: The known classes are predicted worse than before. Some of the new labels may be"
+        " wrong, such as those of a named cluster with nodes of known classes. Check them. If every"
+        " class has labels now, set `open_set=False`.",
     ]
 
 
@@ -201,12 +240,26 @@ def on_better(result: Result) -> str:
     )
 
 
-def alternative(result: Result) -> dict[str, str]:
-    """Settings of a model that may suit the graph of a run better; empty if none is known."""
+def alternatives(result: Result) -> list[Alternative]:
+    """Runs that may suit the graph of a run better; empty if none is known."""
+    found = []
     kind = better(result)
-    if kind:
-        return {"train.mode": "erm", "gnn.layer_type": BACKBONES.get(kind, kind)}
     sentences = (result.get("verdict") or {}).get("sentences", {})
-    if "homophily" in sentences and result["method"] != "srnc_plus":
-        return {"train.mode": "srnc_plus"}
-    return {}
+    settings = {}
+    if kind:
+        settings = {"train.mode": "erm", "gnn.layer_type": BACKBONES.get(kind, kind)}
+    elif "homophily" in sentences and result["method"] != "srnc_plus":
+        settings = {"train.mode": "srnc_plus"}
+    if settings:
+        ending = "-".join(settings.values())
+        found.append(Alternative(settings, ending, "may suit this graph better"))
+    if abstains(result):
+        purpose = "predicts unknown nodes without a clear sign of them"
+        found.append(Alternative({"srnc_plus.abstain": "False"}, "unknown", purpose))
+    return found
+
+
+def abstains(result: Result) -> bool:
+    """Whether a run predicts no node as unknown since its labels show no clear sign of any."""
+    tested = "no_unknown_p_value" in result["history"][0]["losses"]
+    return tested and _unknown_share(result) == 0 and bool(result["config"]["srnc_plus"]["abstain"])

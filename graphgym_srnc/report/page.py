@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from graphgym_srnc.core.text import counted, plain, seeds, tell_changed
+from graphgym_srnc.core.text import counted, listed, plain, seeds, tell_changed
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic, checksums
 from graphgym_srnc.plots import charts
@@ -86,7 +86,6 @@ def render(
         return tasks[one.name], -score, method_name(row["method"], row["backbone"])
 
     experiments.sort(key=place)
-    names = ", ".join(plain(folder.name or folder) for folder in found.folders)
     return html.fill(
         Path(__file__).with_name("page.html"),
         means=_gallery(_means(table), MOST),
@@ -96,7 +95,7 @@ def render(
         embeddings=_gallery(
             _files(experiments, "classifier-selected", "cluster_gnn-selected"),
         ),
-        title=f"Node classification under shift: {names}",
+        title=_title(found),
         tables=tables,
         citations=citations,
         sentences=sentences,
@@ -111,9 +110,26 @@ def render(
         count=counted(len(experiments), "experiment"),
         seeds=seeds(found.runs["seed"]),
         held_out=held_out,
+        by_time=sorted(experiments, key=_finished),
+        scored="held-out labels" if split == "val" else f"{split} nodes",
         told=told,
         selections=sorted({plain(rule) for rule in found.runs["selection"]}),
     )
+
+
+def _title(found: Collection) -> str:
+    """The title of a page: the data sets of runs on own graphs, else the folders of results."""
+    if not found.runs["dataset.format"].eq("file").all():
+        names = ", ".join(plain(folder.name or folder) for folder in found.folders)
+        return f"Node classification under shift: {names}"
+    data = found.runs["task"].map(lambda task: plain(Path(task).name)).drop_duplicates()
+    return f"Node classification of {listed(data.tolist(), 3)}"
+
+
+def _finished(one: Experiment) -> float:
+    """When the first run of an experiment was finished."""
+    records = (one.path / str(seed) / "result.json" for seed in one.results)
+    return min(record.lstat().st_mtime for record in records)
 
 
 def _gallery(drawings: Iterable[Drawing], most: int = OF_A_KIND) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Sequence
 
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short
@@ -11,48 +12,24 @@ from graphgym_srnc.report.held_out import name_of
 from graphgym_srnc.train.explain import Effect, Explanation
 
 SHOWN = 8  # most important links and words of an explanation
+LEAST = 0.001  # change of a probability that is shown
 
 
 def lines(
     classes: Sequence[str], found: Explanation, node: int, names: Names, given: Sequence[str] | None
 ) -> list[str]:
     """An explanation of a node, with names of classes and the given label of each node, if any."""
-
-    def percent(probability: float) -> str:
-        return f"{100 * probability:.1f} %"
-
-    def named(other: int) -> str:
-        return short(names.ids[other] if names.ids else str(other), 40)
-
-    def fate(effect: Effect) -> str:
-        text = percent(effect.probability)
-        changed = effect.label != found.label
-        return f"{text}, so {classes[effect.label]} instead" if changed else text
-
-    before = float(found.posterior[found.label])
     own = classes[found.label]
     best = found.posterior.topk(min(3, len(classes)))
-    ranked = [f"{classes[k]} {percent(p)}" for p, k in zip(best.values.tolist(), best.indices)]
-    told = [f"{named(node)}: predicted {own}. Most probable: {listed(ranked)}."]
+    ranked = [f"{classes[k]} {_percent(p)}" for p, k in zip(best.values.tolist(), best.indices)]
+    told = [f"{_named(names, node)}: predicted {own}. Most probable: {listed(ranked)}."]
     if given and given[node]:
         told[0] += f" Its given label is {clean(given[node])}."
     told += _on_mixture(classes, found)
-    told.append(f"P({own}) without its own features: {fate(found.without_features)}")
-    told.append(f"P({own}) without its {counted(len(found.neighbours), 'link')}: ")
-    told[-1] += fate(found.without_links)
-    table = [["  without the link to", f"P({own})", "class of the neighbour"]]
-    for effect in found.links[:SHOWN]:
-        label = given[effect.part] if given else ""
-        kind = f"{clean(label)} (label)" if label else classes[found.neighbours[effect.part]]
-        table.append([f"  {named(effect.part)}", fate(effect), kind])
-    if len(table) > 1:
-        told += aligned(table).splitlines()
-    words = [effect for effect in found.words if effect.probability < before]
-    if words:
-        shown = [f"{_word(names, effect)} {percent(effect.probability)}" for effect in words]
-        what = "word" if names.words else "feature"
-        told.append(f"P({own}) if a single {what} of it were missing: {', '.join(shown[:SHOWN])}")
-    return told
+    told.append(
+        f"P({own}) without its own features: {_fate(classes, found, found.without_features)}"
+    )
+    return told + _on_links(classes, found, names, given) + _on_words(classes, found, names)
 
 
 def on_label(classes: Sequence[str], node: int, held_out: OutOfFold | None) -> list[str]:
@@ -75,13 +52,76 @@ def _on_mixture(classes: Sequence[str], found: Explanation) -> list[str]:
     total = sum(weight for weight, _, _ in found.votes.values())
     votes = [["  classifier", "share in the mixture", "most probable class"]]
     for kind, (weight, k, p) in found.votes.items():
-        share = f"{100 * weight / total:.1f} %"
-        votes.append([f"  {name_of(kind)}", share, f"{classes[k]} {100 * p:.1f} %"])
+        share = _percent(weight / total)
+        votes.append([f"  {name_of(kind)}", share, f"{classes[k]} {_percent(p)}"])
     own = classes[found.label]
     steps = [["  how the probability came about", f"P({own})"]]
     for name, p in found.steps.items():
-        steps.append([f"  {name}", f"{100 * p:.1f} %"])
+        steps.append([f"  {name}", _percent(p)])
     return [*aligned(votes).splitlines(), *aligned(steps).splitlines()]
+
+
+def _on_links(
+    classes: Sequence[str], found: Explanation, names: Names, given: Sequence[str] | None
+) -> list[str]:
+    """The effects of all links and of single ones, or the classes of the neighbours."""
+    if not found.neighbours:
+        return ["It has no links."]
+    own = classes[found.label]
+    links = counted(len(found.neighbours), "link")
+    told = [f"P({own}) without its {links}: {_fate(classes, found, found.without_links)}"]
+
+    def kind(other: int) -> str:
+        label = given[other] if given else ""
+        return f"{clean(label)} (label)" if label else classes[found.neighbours[other]]
+
+    if not any(_matters(found, effect) for effect in found.links):
+        kinds = Counter(kind(effect.part) for effect in found.links).most_common()
+        counts = listed([f"{name} {count}" for name, count in kinds])
+        no_link = (
+            f"No single link of {len(found.links)} tried changes P({own}) by 0.1 points or more."
+        )
+        return [*told, f"{no_link} Classes of the neighbours: {counts}."]
+    table = [["  without the link to", f"P({own})", "class of the neighbour"]]
+    for effect in found.links[:SHOWN]:
+        fate = _fate(classes, found, effect)
+        table.append([f"  {_named(names, effect.part)}", fate, kind(effect.part)])
+    return told + aligned(table).splitlines()
+
+
+def _on_words(classes: Sequence[str], found: Explanation, names: Names) -> list[str]:
+    """The single words or features without which the prediction is less sure."""
+    own = classes[found.label]
+    what = "word" if names.words else "feature"
+    before = float(found.posterior[found.label])
+    words = [one for one in found.words if one.probability < before and _matters(found, one)]
+    if not words:
+        count = len(found.words)
+        no_word = f"No single {what} of {count} tried raises P({own}) by 0.1 points or more."
+        return [no_word] if found.words else []
+    shown = [f"{_word(names, effect)} {_percent(effect.probability)}" for effect in words]
+    return [f"P({own}) if a single {what} of it were missing: {', '.join(shown[:SHOWN])}"]
+
+
+def _matters(found: Explanation, effect: Effect) -> bool:
+    """Whether the class or its shown probability changes."""
+    change = abs(effect.probability - float(found.posterior[found.label]))
+    return effect.label != found.label or change >= LEAST
+
+
+def _fate(classes: Sequence[str], found: Explanation, effect: Effect) -> str:
+    """The probability without a part, and the class that is predicted then."""
+    text = _percent(effect.probability)
+    changed = effect.label != found.label
+    return f"{text}, so {classes[effect.label]} instead" if changed else text
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.1f} %"
+
+
+def _named(names: Names, node: int) -> str:
+    return short(names.ids[node] if names.ids else str(node), 40)
 
 
 def _word(names: Names, effect: Effect) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -77,20 +78,8 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
     """
     prediction = model.predict(graph)
     checked = model.checked(graph)
-    votes = {}
-    for name, (weight, posterior) in model.method.votes(checked).items():
-        best = posterior[node].max(0)
-        votes[name] = weight, int(best.indices), float(best.values)
     label = int(prediction.label[node])
-    steps: dict[str, float] = {}
-    for name, scores in model.method.stages(checked).items():
-        p = float(scores[node].softmax(0)[label]) if label < scores.size(1) else None
-        if p is not None and p not in steps.values():
-            steps[name] = p
-    if steps and model.method.task.open_set:
-        steps["after unknown-class threshold and calibration"] = float(
-            prediction.posterior[node, label]
-        )
+    posterior = prediction.posterior[node]
 
     def effect(part: int, x: Tensor, kept: Tensor) -> Effect:
         changed = copy.copy(graph)
@@ -115,15 +104,39 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
     words = [effect(feature, _without(x, node, feature), every) for feature in largest.tolist()]
     return Explanation(
         label,
-        prediction.posterior[node],
+        posterior,
         effect(-1, _without(x, node, slice(None)), every),
         effect(-1, x, ~own),
         sorted(links, key=attrgetter("probability")),
         sorted(words, key=attrgetter("probability")),
         {other: int(prediction.label[other]) for other in neighbours.tolist()},
-        votes,
-        steps,
+        _votes(model, checked, node),
+        _steps(model, checked, node, label, float(posterior[label])),
     )
+
+
+def _votes(model: TrainedModel, graph: Data, node: int) -> dict[str, tuple[float, int, float]]:
+    """The field ``votes`` of an :class:`Explanation`."""
+    votes = {}
+    for name, (weight, posterior) in model.method.votes(graph).items():
+        best = posterior[node].max(0)
+        votes[name] = weight, int(best.indices), float(best.values)
+    return votes
+
+
+def _steps(
+    model: TrainedModel, graph: Data, node: int, label: int, final: float
+) -> dict[str, float]:
+    """The field ``steps`` of an :class:`Explanation`, which ends at the final probability."""
+    steps: dict[str, float] = {}
+    for name, scores in model.method.stages(graph).items():
+        p = float(scores[node].softmax(0)[label]) if label < scores.size(1) else None
+        if p is not None and p not in steps.values():
+            steps[name] = p
+    if steps and not math.isclose(final, [*steps.values()][-1], abs_tol=1e-6):
+        threshold = "unknown-class threshold and " if model.method.task.open_set else ""
+        steps[f"after {threshold}calibration"] = final
+    return steps
 
 
 def _without(x: Tensor, node: int, features: int | slice) -> Tensor:
