@@ -224,6 +224,13 @@ def few_numbers(monkeypatch) -> None:
 
 
 @pytest.fixture
+def without_figures(monkeypatch) -> None:
+    """Pages of tests that are not about figures have none but those of runs."""
+    for kind in ("_curves", "_ranks"):
+        monkeypatch.setattr(f"graphgym_srnc.report.page.{kind}", lambda *words: iter(()))
+
+
+@pytest.fixture
 def unchanged_globals():
     """A command run in this process leaves torch and GraphGym as they were."""
     from torch_geometric.graphgym.config import cfg

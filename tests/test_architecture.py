@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Iterator
 
@@ -53,6 +54,12 @@ SLOW = set(
 )
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
@@ -60,7 +67,7 @@ def part_of(path: Path) -> str:
 def imports(path: Path, top_level: bool = False, types: bool = False) -> Iterator[str]:
     """Dotted names that a file imports: with ``top_level`` only those that run at its import, and
     with ``types`` also those for annotations alone."""
-    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    todo: list[ast.AST] = [tree_of(path)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.Import):
@@ -158,7 +165,7 @@ def test_packages_below_the_interfaces_speak_of_none():
 
 def texts_of(path: Path) -> Iterator[str]:
     """All texts in the code of a file, also inside f-strings, but no docstring."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     bare = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in bare:
@@ -170,11 +177,20 @@ def test_each_code_of_an_error_has_words_in_commands():
 
     codes = set()
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "InputError.plain":
                 given = [*node.args[3:], *(kw.value for kw in node.keywords if kw.arg == "code")]
                 codes |= {one.value for one in given if isinstance(one, ast.Constant)}
     assert codes and codes <= {*HINTS} and all(HINTS.values())
+
+
+def test_nothing_calls_what_deletes_results():
+    """GraphGym's functions that begin a folder of results delete what is there."""
+    for path in FILES:
+        nodes = list(ast.walk(tree_of(path)))
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        assert not names & {"set_out_dir", "set_run_dir", "makedirs_rm_exist"}, path
 
 
 def test_no_test_imports_another():

@@ -101,6 +101,7 @@ def test_pairs_of_networks_and_arguments_of_data_sets():
     ]
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_the_page_of_results_says_what_to_cite(stored_results, capsys):
     out = stored_results / "page.html"
     assert main(["report", str(stored_results / "results"), "--out", str(out)]) == 0

@@ -612,6 +612,7 @@ def test_no_name_becomes_a_link_or_html(tmp_path):
     assert not re.search(special.replace("|]", "]"), made), made
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_the_deviation_may_have_n_less_1(tmp_path, capsys):
     scores = [0.5, 0.6, 0.9]
     store_runs(tmp_path, "a", scores)

@@ -141,7 +141,6 @@ def test_contract(tasks, shown_tasks, name, task_name, kind):
     assert float(right.float().mean()) == pytest.approx(record.test["micro_f1"])
     for graph in (task.source, task.target, task.validation):
         check_prediction(method, task, graph)
-    check_any_graph(method, task.num_features, walks=name == "udagcn")
     roles = [method.predict(task.target, role) for role in ("source", "target")]
     assert torch.equal(*roles) == (name != "a2gnn")
     check_identities(method, task, lambda: small(name, kind), kept)
@@ -177,21 +176,6 @@ def check_prediction(method: Method, task: ShiftTask, graph: Data) -> None:
     decided = method.decide(scores)
     assert decided.shape == (graph.num_nodes,)
     assert 0 <= int(decided.min()) <= int(decided.max()) < task.num_outputs
-
-
-def check_any_graph(method: Method, num_features: int, walks: bool) -> None:
-    """A graph that training never saw is predicted, whatever the order of its nodes."""
-    unseen = make_graph(120, num_features=num_features, seed=2)
-    scores = method.predict(unseen)
-    assert scores.shape[0] == 120 and torch.isfinite(scores).all()
-    order = torch.randperm(120, generator=torch.Generator().manual_seed(0))
-    moved = Data(x=unseen.x[order], y=unseen.y, edge_index=order.argsort()[unseen.edge_index])
-    found = method.predict(moved)
-    if walks:
-        # In another order random walks are others, which are as many.
-        assert float((found - scores[order]).abs().mean()) < 0.02
-    else:
-        assert torch.allclose(found, scores[order], atol=1e-4)
 
 
 def check_identities(method: Method, task: ShiftTask, new, kept: list) -> None:

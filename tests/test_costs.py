@@ -23,7 +23,7 @@ MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
     # estimator, and its most gradient steps and sparse products per step
     "ERM": (ERM(steps=30), 60, 1.1),
-    "PGL": (PGL(), 1100, 2.0),
+    "PGL": (PGL(enlarging=0.3), 400, 1.8),
     "SRNC": (SRNC(rounds=2), 410, 1.6),
     "SRNCPlus": (SRNCPlus(rounds=2), 2900, 0.7),
 }

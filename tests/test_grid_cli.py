@@ -119,6 +119,7 @@ def test_the_numbers_are_those_of_run(finished_grid, tmp_path):
     assert all_numbers(finished_grid)[name] == list(map(numbers, alone.values()))
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_comparison_says_what_is_missing(copied_grid, capsys):
     home = copied_grid / "results" / "g"
     plan = json.loads((home / "planned.json").read_text())

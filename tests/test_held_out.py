@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -33,6 +34,12 @@ FEW = "srnc_plus.rounds 1 srnc_plus.steps 60 srnc_plus.fit_steps 5 srnc_plus.clu
 WRONG = [*range(0, 30, 6)]
 
 
+def own_run(folder: Path, name: str, *words: str) -> int:
+    """The status of a run on the graph of a folder."""
+    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", name, "--no-figures"]
+    return main([*command, "dataset.name", str(folder / "g.pt"), *words])
+
+
 @pytest.fixture(scope="module")
 def run_with_wrong_labels(tmp_path_factory):
     """A run of SRNC+ on a graph with two thirds of its labels, of which five are wrong."""
@@ -41,17 +48,7 @@ def run_with_wrong_labels(tmp_path_factory):
     graph.y[WRONG] = (graph.y[WRONG] + 1) % 3
     graph.y[80:] = -1
     torch.save(graph, run_with_wrong_labels / "g.pt")
-    command = [
-        "run",
-        "--cfg",
-        "own",
-        "--out-dir",
-        str(run_with_wrong_labels),
-        "--name",
-        "r",
-        "--no-figures",
-    ]
-    assert main([*command, "dataset.name", str(run_with_wrong_labels / "g.pt"), *FEW.split()]) == 0
+    assert own_run(run_with_wrong_labels, "r", *FEW.split()) == 0
     return run_with_wrong_labels
 
 
@@ -134,18 +131,8 @@ def test_a_control_with_too_many_numbers_is_left_out(run_with_wrong_labels, monk
 
 
 def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
-    command = [
-        "run",
-        "--cfg",
-        "own",
-        "--out-dir",
-        str(run_with_wrong_labels),
-        "--name",
-        "erm",
-        "--no-figures",
-    ]
     settings = ["train.mode", "erm", "erm.steps", "30", "gnn.layer_type", "mlp"]
-    assert main([*command, "dataset.name", str(run_with_wrong_labels / "g.pt"), *settings]) == 0
+    assert own_run(run_with_wrong_labels, "erm", *settings) == 0
     told = capsys.readouterr().out
     found = json.loads((run_with_wrong_labels / "erm/0/result.json").read_text())
     assert found["held_out"]["labels"] == 40
@@ -381,12 +368,11 @@ def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsy
 
 
 def test_masked_classes_need_test_nodes(run_with_wrong_labels):
-    command = ["run", "--cfg", "own", "--out-dir", str(run_with_wrong_labels), "--name", "masked"]
-    settings = ["dataset.name", str(run_with_wrong_labels / "g.pt"), "file.num_unseen", "1"]
-    cfg = build.load_config("own", settings[0:2] + settings[2:])
+    masked = ["file.num_unseen", "1"]
+    cfg = build.load_config("own", ["dataset.name", str(run_with_wrong_labels / "g.pt"), *masked])
     with pytest.raises(InputError, match="without a test node"):
         build.build_task(cfg)
-    assert main([*command, *settings]) == 2
+    assert own_run(run_with_wrong_labels, "masked", *masked) == 2
 
 
 def test_an_estimator_says_how_good_it_is_on_held_out_labels():

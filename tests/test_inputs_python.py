@@ -495,7 +495,6 @@ def test_hints_on_graphs_and_nodes(model):
     one = graph()
     one.train_mask = one.train_mask[:, None].repeat(1, 2)
     refused("graph: train_mask", tiny().fit, one)
-    refused("graph: edge_index", tiny().fit, graph(edge_index=graph().edge_index.T))
     refused("graph: edge_index", tiny().fit, graph(edge_index=None, adj_t=torch.eye(V)))
     for nodes in ([-1], [True] * (V - 1)):
         refused("nodes", model.score, graph(), None, nodes)

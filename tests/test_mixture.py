@@ -20,12 +20,12 @@ def classifiers(*signals: float, size: int = 60) -> tuple[torch.Tensor, torch.Te
     return torch.from_numpy(log_softmax(logits, 2)), torch.from_numpy(label)
 
 
-def objective(weight: np.ndarray, log_p: np.ndarray, label: np.ndarray) -> float:
-    """The mean log-likelihood with the prior, as written."""
-    mixed = log_softmax(sum(w * part for w, part in zip(weight, log_p)), 1)
+def objective(weight: np.ndarray, log_p: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """The mean log-likelihood with the prior, as written, of weights ``[..., 2]``."""
+    mixed = log_softmax(np.tensordot(weight, log_p, 1), -1)
     size = len(label)
-    prior = 3 / size * ((weight - 1 / len(weight)) ** 2).sum()
-    return mixed[np.arange(size), label].mean() - prior
+    prior = 3 / size * ((weight - 1 / 2) ** 2).sum(-1)
+    return mixed[..., np.arange(size), label].mean(-1) - prior
 
 
 @pytest.mark.parametrize("signals", [(2.0, 1.0), (2.0, 0.0), (1.0, -1.0)])
@@ -34,10 +34,9 @@ def test_weights_have_the_largest_likelihood_of_a_grid(signals):
     found = log_linear_weights(log_p, label).numpy()
     step = 0.02
     axis = np.arange(0, 3, step)
-    values = [
-        [objective(np.array([a, b]), log_p.numpy(), label.numpy()) for b in axis] for a in axis
-    ]
-    best = np.unravel_index(np.argmax(values), (len(axis), len(axis)))
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
+    values = objective(grid, log_p.numpy(), label.numpy())
+    best = np.unravel_index(np.argmax(values), values.shape)
     assert found == pytest.approx(axis[list(best)], abs=step)
     assert objective(found, log_p.numpy(), label.numpy()) >= np.max(values) - 1e-6
     assert (found >= 0).all() and found[0] > found[1]

@@ -74,7 +74,7 @@ CLOSE = "dann grade cmd mmd coral srgnn strurw a2gnn adalign udagcn pairalign".s
 @pytest.mark.parametrize(
     "words",
     [
-        *(f"train.mode {mode}" for mode in methods.names()[::5]),
+        *(f"train.mode {mode} {mode}.steps 5" for mode in methods.names()[::5]),
         *(f"gnn.layer_type {kind}" for kind in ("dgi", "gatconv", "generalconv")),
         "train.mode erm erm.confidence openmax erm.smoothing 2",
     ],
@@ -85,8 +85,8 @@ def test_methods_and_backbones(gym, tmp_path, words):
     check_bits(method, task, loaded)
     graph = new_graph(task)
     found = loaded.predict(graph)
-    if words == "train.mode srnc":
-        prepared = prepare(graph, method.cluster_spec.features)
+    if words == "gnn.layer_type gatconv":  # SRNC has clusters
+        prepared = prepare(method.as_trained(graph, "target"), method.cluster_spec.features)
         assert torch.equal(found.cluster, method.clusters.log_posterior(prepared).argmax(1))
         assert found.hidden.shape[1] == method.clusters.encoder.hidden_dim
 

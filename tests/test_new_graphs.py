@@ -103,7 +103,9 @@ def embedded(seed: int, offset: float = 5.0) -> Data:
 def test_a_graph_of_one_class_gets_its_class():
     graph = embedded(0)
     graph.train_mask = torch.arange(200) < 80
-    model = SRNCPlus(hidden=16, steps=60, rounds=1, open_set=False).fit(graph)
+    model = SRNCPlus(
+        hidden=16, steps=60, fit_steps=20, cluster_steps=20, rounds=1, open_set=False
+    ).fit(graph)
     new = embedded(1)
     for label in range(4):
         own = new.y == label

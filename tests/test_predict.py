@@ -57,7 +57,7 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     for command in (
         "data make old/nodes.csv old/edges.csv --text title --out a",
         "data make new/nodes.csv new/edges.csv --like a --label none --out b",
-        f"run --cfg own-networks {pair} --figures srnc_plus.rounds 2 srnc_plus.fit_steps 30",
+        f"run --cfg own-networks {pair} --figures srnc_plus.rounds 1 srnc_plus.fit_steps 30",
         "predict results/pair --out p.csv",
     ):
         assert status_of(*command.split()) == 0, command

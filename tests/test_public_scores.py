@@ -9,7 +9,7 @@ from conftest import make_graph
 from tasks import CLOSE_SET, ESTIMATORS, masked_graph, tiny_estimator
 from torch_geometric.data import Data
 
-from graphgym_srnc import ERM, SRNCPlus, api, load
+from graphgym_srnc import api, load
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.methods.shared.scores import SCORES
 from graphgym_srnc.train.metrics import classification_scores, detection_scores
@@ -77,14 +77,14 @@ def bare(labelled: int = 60) -> Data:
     return graph
 
 
-@pytest.mark.parametrize("cls", [ERM, SRNCPlus])
-def test_nodes_without_a_label_may_be_unknown_by_default(cls):
+@pytest.mark.parametrize("name", ["ERM", "SRNCPlus"])
+def test_nodes_without_a_label_may_be_unknown_by_default(name):
     with pytest.warns(RuntimeWarning, match="30 of 90 nodes have no label.*set open_set=False"):
-        model = cls(hidden=8, steps=5).fit(bare())
+        model = tiny_estimator(name).fit(bare())
     assert model.classes_.tolist() == [0, 1, 2, -1]
-    assert cls(hidden=8, steps=5, open_set=False).fit(bare()).classes_.tolist() == [0, 1, 2]
+    assert tiny_estimator(name, open_set=False).fit(bare()).classes_.tolist() == [0, 1, 2]
     # Where every node has a label of a training class, no node can be of another one.
-    assert cls(hidden=8, steps=5).fit(bare(90)).classes_.tolist() == [0, 1, 2]
+    assert tiny_estimator(name).fit(bare(90)).classes_.tolist() == [0, 1, 2]
 
 
 def test_commands_have_the_same_default(tmp_path, capsys):

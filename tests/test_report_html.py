@@ -42,13 +42,6 @@ def rendered(folders: list[Path], *words, **options) -> str:
     return pages.render(collect(folders), *words, **options)
 
 
-@pytest.fixture
-def without_figures(monkeypatch):
-    """Pages of tests that are not about figures have none but those of runs."""
-    for kind in ("_curves", "_ranks"):
-        monkeypatch.setattr(pages, kind, lambda *words: iter(()))
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> Path:
     """Four methods on two data sets, a swept setting, pictures, warnings, a run that failed and one

@@ -96,6 +96,7 @@ def papers(rng: np.random.RandomState) -> tuple[Data, Data, np.ndarray]:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("few_numbers")
 def test_years_of_papers():
     """A field that grows without labels keeps its name, by the papers that are in both graphs."""
     then, now, truth = papers(np.random.RandomState(0))
@@ -223,6 +224,7 @@ def test_python_says_what_is_wrong_with_since():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("few_numbers")
 def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)

@@ -70,10 +70,10 @@ def runs_done(monkeypatch) -> list[str]:
 
 @pytest.fixture(scope="module")
 def finished_study(tmp_path_factory) -> Path:
-    """A finished study of eight trials a method."""
+    """A finished study of six trials a method."""
     with pytest.MonkeyPatch.context() as patch:
         run_in_this_process(patch)
-        assert main(words(folder := tmp_path_factory.mktemp("shared"), trials=8)) == 0
+        assert main(words(folder := tmp_path_factory.mktemp("shared"))) == 0
     return folder
 
 
@@ -267,16 +267,16 @@ def test_trials_below_the_median_of_completed_ones_stop_after_the_first_seed(fin
 
 def test_again_nothing_runs_and_more_trials_continue(copied_study, runs_done, capsys):
     first = record(copied_study)
-    assert main(words(copied_study, trials=8)) == 0
+    assert main(words(copied_study)) == 0
     assert not runs_done and record(copied_study) == first
-    assert main(words(copied_study, trials=9)) == 0
+    assert main(words(copied_study, trials=7)) == 0
     for name in ARMS:
         assert (
-            record(copied_study)["methods"][name]["trials"][:8] == first["methods"][name]["trials"]
+            record(copied_study)["methods"][name]["trials"][:6] == first["methods"][name]["trials"]
         )
     before = {path: path.stat().st_mtime_ns for path in copied_study.rglob("*")}
     for more in (["--block", "gnn.act elu"], ["--methods", "cmd"], ["--seeds", "100-102"]):
-        assert main([*words(copied_study, trials=9), *more]) == 2
+        assert main([*words(copied_study, trials=7), *more]) == 2
         assert "another --name, or add --overwrite" in capsys.readouterr().err
     assert before == {path: path.stat().st_mtime_ns for path in copied_study.rglob("*")}
     runs_done.clear()
@@ -292,7 +292,7 @@ def test_test_scores_have_no_say(copied_study, runs_done):
         for part in (result, *result["history"]):
             part["test"] = {key: number / len(stored) for key in part["test"]}
         records.write_record(file.parent, result)
-    assert main(words(copied_study, trials=8)) == 0
+    assert main(words(copied_study)) == 0
     assert not runs_done and record(copied_study) == chosen
 
 
@@ -364,10 +364,10 @@ def test_it_goes_on_after_ctrl_c(tmp_path, finished_study, runs_done, monkeypatc
         return execute(job)
 
     monkeypatch.setattr(worker, "execute", stop)
-    assert main(words(tmp_path, trials=8)) == 130
+    assert main(words(tmp_path)) == 130
     assert "repeat the command to continue" in capsys.readouterr().err
     assert not (tmp_path / "s" / "tuned.json").exists()
-    assert main(words(tmp_path, trials=8)) == 0
+    assert main(words(tmp_path)) == 0
     here = record(tmp_path)["methods"]
     there = record(finished_study)["methods"]
     assert without_seconds(here) == without_seconds(there)
