@@ -21,7 +21,7 @@ from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover import page
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.candidates import Evidence, Seeds
-from graphgym_srnc.own.discover.clusters import Cluster, Discovery
+from graphgym_srnc.own.discover.clusters import Cluster, Discovery, Part
 from graphgym_srnc.own.discover.number import Fit
 from graphgym_srnc.own.discover.table import Row
 from graphgym_srnc.own.discover.words import shown_node
@@ -44,14 +44,15 @@ def generated(count: int, new: int = 2) -> Discovery:
     places = rng.normal(size=(4 + new, 2))[group] * 20 + rng.normal(size=(count, 2)) * (4, 1)
     posterior = torch.full((count, 4), 0.1, dtype=torch.double)
     posterior.scatter_(1, group.clamp(max=3)[:, None], 0.7)
-    figures = 1.0, 1.0, 0.1, 0.2, 0.5, 0.8, 3.0, 0, 0.6
+    figures = 1.0, 0.2, 0.1, 0.8, 3.0, 0, 0.6
     names = [*CLASSES, *[""] * (new - 1), "new art", ""]
     every = []
     for k, name in enumerate(names):
         number = k - 2 if 3 <= k < 3 + new else 0
         nodes = (group == k).nonzero().view(-1)
         every.append(Cluster(name, number, nodes, 0, 0.9 - k / 10, *figures))
-    every[3] = replace(every[3], parts={"1a": every[3].nodes[::2], "1b": every[3].nodes[1::2]})
+    halves = every[3].nodes[::2], every[3].nodes[1::2]
+    every[3] = replace(every[3], parts=[Part(f"1{x}", own, 0) for x, own in zip("ab", halves)])
     seeds = Seeds((group > 2).nonzero().view(-1), posterior[:, -1])
     typical = torch.linspace(0, 1, count)
     state = torch.from_numpy(places)

@@ -135,7 +135,8 @@ class Discovery:
         for number in given:
             if number not in numbers + parts:
                 allowed = f"numbers of new clusters and groups, from 1 to {len(numbers)}"
-                allowed += f", or of parts: {', '.join(parts)}" * bool(parts)
+                if parts:
+                    allowed += f", or of parts: {', '.join(parts)}"
                 raise InputError("names", number, allowed)
 
         def name(number: int | str) -> str:
