@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -88,6 +89,7 @@ def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_gl
     named = told("discover results/first --new 1 --name 1=stars --labels-out next")
     printed = [line for line in named.splitlines() if "dataset.name next" in line]
     (again,) = (line for line in printed if "file.open_set" not in line)
+    Path("predictions.csv").touch()
     second = told(again.removeprefix("  graphgym-srnc ") + " --no-figures --no-tensorboard")
     record = records.read_results(tmp_path / "results" / "next")[0]
     for key, value in SETTINGS.items():
@@ -96,8 +98,10 @@ def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_gl
         assert str(kept) == value, key
     assert f"Predicted as unknown: {counts['unknown']} nodes before the new labels, " in second
     assert "On the classes that results/first knew:" in second
-    told("predict results/next --out next.csv")
-    final = pandas.read_csv("next.csv").set_index("id")["class"]
+    # The printed command replaces no earlier predictions.
+    (after,) = (line for line in second.splitlines() if "graphgym-srnc predict" in line)
+    told(after.partition("#")[0].removeprefix("  graphgym-srnc "))
+    final = pandas.read_csv("predictions-2.csv").set_index("id")["class"]
     stars = final.index[final == "stars"]
     assert (final[hidden.index] == "stars").mean() > 0.7
     assert stars.isin(hidden.index).mean() > 0.9

@@ -94,6 +94,16 @@ def outputs(args: argparse.Namespace) -> dict[str, str]:
     return {option: file for option, file in files.items() if file is not None}
 
 
+def unused(file: str) -> str:
+    """A file that does not exist yet, such as predictions-2.csv if there is a predictions.csv."""
+    free = Path(file)
+    number = 1
+    while free.exists():
+        number += 1
+        free = free.with_name(f"{Path(file).stem}-{number}{free.suffix}")
+    return str(free)
+
+
 def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence[str] = ()) -> None:
     """Check, before any work, that a file can be written and replaces nothing by accident.
 

@@ -69,7 +69,8 @@ def _check_inputs(inputs: Sequence[Path]) -> None:
 def _print_next(like: str, out: str) -> None:
     """Print the commands for a graph with the features of an earlier one."""
     earlier, new = map(shlex.quote, (like, out))
-    command = f"graphgym-srnc predict RUN --graph {new} --out predictions.csv"
+    out_file = arguments.unused("predictions.csv")
+    command = f"graphgym-srnc predict RUN --graph {new} --out {out_file}"
     print(f"next: {command}  # RUN: a run on {plain(like)}")
     ends = f"cross_graph.source {earlier} cross_graph.target {new}"
     print(f"or train for this graph: graphgym-srnc run --cfg own-networks {ends}")

@@ -158,10 +158,11 @@ def _next_commands(
         commands.append(f"graphgym-srnc report {out_dir}  # all tables and figures as one page")
     if not cfg.train.save_model or cfg.train.mode == "iid":
         return commands
-    commands.append(f"graphgym-srnc predict {place} --out predictions.csv  # class of each node")
+    out = arguments.unused("predictions.csv")
+    commands.append(f"graphgym-srnc predict {place} --out {out}  # class of each node")
     if cfg.dataset.format == "file" and cfg.file.open_set or _finds_unknown(results):
-        about = "--out discovery.html  # candidates for new classes"
-        commands.append(f"graphgym-srnc discover {place} {about}")
+        out = arguments.unused("discovery.html")
+        commands.append(f"graphgym-srnc discover {place} --out {out}  # candidates for new classes")
     others = held_out.alternatives(results[min(results)]) if results else []
     return commands + [_command_of(args, experiment, other) for other in others]
 
