@@ -129,8 +129,8 @@ def _unknown_share(result: Result) -> float | None:
 
 def _share(found: Mapping[str, float]) -> tuple[str, str]:
     """A share in %, and its interval."""
-    low, high = 100 * found["low"], 100 * found["high"]
-    return f"{100 * found['accuracy']:.1f} %", f"{low:.1f} to {high:.1f}"
+    interval = f"{100 * found['low']:.1f} to {100 * found['high']:.1f}"
+    return f"{100 * found['accuracy']:.1f} %", interval
 
 
 def by_class(classes: Mapping[str, Mapping[str, int]]) -> list[str]:

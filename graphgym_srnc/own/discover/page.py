@@ -279,7 +279,7 @@ def _words(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
 
 
 def _colours(count: int) -> list[str]:
-    """Colours that can be told apart: those of ``PALETTE``, or hues."""
+    """Colours that differ clearly: those of ``PALETTE``, or hues."""
     return [*PALETTE[:count]] if count <= len(PALETTE) else _hues(count, STRONG)
 
 
