@@ -78,11 +78,6 @@ class Cluster:
         return self.nodes[: len(self.nodes) - self.small or None]
 
     @property
-    def is_named(self) -> bool:
-        """Whether it or each of its parts has a name."""
-        return bool(self.name or self.parts and all(part.name for part in self.parts))
-
-    @property
     def clarity(self) -> float:
         """How likely its nodes are of one class: ``p_unknown`` times ``cohesion``, from 0 to 1."""
         return self.p_unknown * self.cohesion
