@@ -14,12 +14,15 @@ from graphgym_srnc.backbones import Encoder, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
 from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
-from graphgym_srnc.losses.modularity import label_assortativity, newman_resolution
-from graphgym_srnc.losses.prior import least_detectable_share, unknown_evidence
+from graphgym_srnc.losses.modularity import assortativity, label_assortativity, newman_resolution
+from graphgym_srnc.losses.prior import (
+    least_detectable_share,
+    posterior_correlation,
+    unknown_evidence,
+)
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
-from graphgym_srnc.methods.shared.cross_fit import Fold, HeldOut, cross_fit, ranks_in
+from graphgym_srnc.methods.shared.cross_fit import FOLDS, Fold, HeldOut, cross_fit, folds, ranks_in
 from graphgym_srnc.methods.shared.evidence import Evidence, specs
-from graphgym_srnc.methods.shared.features_only import MIN_RELIABILITY, FeaturesOnly, folds
 from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
@@ -30,6 +33,7 @@ LARGE_LOG_ODDS = 50.0  # used instead of infinity
 COLLAPSE = 0.1  # weight of the collapse term
 CLUSTER_LR = 0.003  # learning rate for modularity
 MIN_ASSORTATIVITY = 0.2  # from which edges support iterations or adaptation
+MIN_RELIABILITY = 0.3  # minimum correlation of the MLP's posterior with the classes
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
     " class (estimated assortativity {:.2f}). A weighted mean of a plain GNN and an MLP makes the"
@@ -81,7 +85,6 @@ class Plan(NamedTuple):
         smooths: whether the posterior is smoothed.
         adapts: whether edges seem to join nodes of the same class, so that iterations and the prior
             correction help.
-        features_weight: weight of the MLP on two graphs if they do not.
         iteration: number of finished iterations.
     """
 
@@ -94,7 +97,6 @@ class Plan(NamedTuple):
     temperature: float = 1.0
     smooths: bool = True
     adapts: bool = True
-    features_weight: float = 0.0
     iteration: int = 0
 
 
@@ -248,13 +250,12 @@ class SRNCPlus(ClusterMethod):
         known = task.num_known
         features = task.num_features
         batch = self.batch_size
-        chosen = specs(self.encoder, features) if task.one_graph else [self.encoder]
-        self.evidence = Evidence(chosen, features, task.num_outputs, (batch, self.fanout))
+        self.evidence = Evidence(
+            specs(self.encoder, features), features, task.num_outputs, (batch, self.fanout)
+        )
         if task.open_set:
             sizes = known, features, known + self.spare, task.num_outputs, batch
             self.first = FirstScores(self.cluster_spec, *sizes, weight=self.missing)
-        if not task.one_graph:
-            self.features_only = FeaturesOnly(self.encoder, features, known, batch)
 
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
@@ -270,19 +271,23 @@ class SRNCPlus(ClusterMethod):
         self.episodes = self.rounds or (ROUNDS_ON_ONE if task.one_graph else ROUNDS)
         self.evidence.find_hop_features(self.target)
         # Validation nodes of one graph judge the classifiers instead, see learn_validation().
-        cross_fits = task.one_graph and not len(task.val)
+        cross_fits = not task.one_graph or not len(task.val)
         held_out = self.cross_fit() if cross_fits else None
-        figures = self.train_evidence(self.evidence, task.train, self.labels)
+        figures: dict[str, float] = {}
+        if held_out is not None and not task.one_graph:
+            figures |= self.test_homophily(held_out)
+        figures |= self.train_evidence(self.evidence, task.train, self.labels)
         if task.open_set:
             self.find_communities()
-        if held_out is not None:
+        if held_out is not None and task.one_graph:
             figures |= self.plan_from(held_out)
-        if not task.one_graph:
-            figures |= self.test_homophily()
         return figures
 
     def cross_fit(self) -> HeldOut:
-        """Train classifiers without parts of the labels, which then judge them."""
+        """Train classifiers without parts of the labels, which then judge them.
+
+        Between two graphs the first part suffices, since labels of the source decide less.
+        """
 
         def fit(train: Tensor, labels: Tensor) -> Evidence:
             evidence = self.evidence.untrained()
@@ -290,8 +295,9 @@ class SRNCPlus(ClusterMethod):
             return evidence
 
         with random_draws_apart(self.task.device):
-            folds = cross_fit(fit, self.task.train, self.labels)
-        held_out = HeldOut(folds, self.target, self.task.num_known)
+            parts = FOLDS if self.task.one_graph else 1
+            folds = cross_fit(fit, self.task.train, self.labels, parts)
+        held_out = HeldOut(folds, self.source, self.task.num_known)
         self.evidence.weight.copy_(held_out.weight)
         return held_out
 
@@ -384,23 +390,38 @@ class SRNCPlus(ClusterMethod):
             self.episodes = MOST_ROUNDS
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
 
-    def test_homophily(self) -> dict[str, float]:
-        """Decide whether to adapt to the target of two graphs in close-set shift."""
+    def test_homophily(self, held_out: HeldOut) -> dict[str, float]:
+        """Decide whether to adapt to the target of two graphs in close-set shift.
+
+        If it has little homophily, the MLP on features alone gets more weight.
+        """
+        weight = self.evidence.weight
+        figures = {f"weight_{s.kind}": w for s, w in zip(self.evidence.specs, weight.tolist())}
         if not self.abstain or self.task.open_set:
-            return {}
-        with random_draws_apart(self.task.device):
-            labelled = self.source, self.task.train, self.labels, self.steps, self.make_optimizer
-            value, reliability = self.features_only.assortativity(self.target, *labelled)
+            return figures
+        fold = held_out.folds[0]
+        on_source = fold.evidence.by_features(self.source)[fold.held_out].exp()
+        reliability = posterior_correlation(on_source, fold.held_out_labels)
+        reliable = reliability >= MIN_RELIABILITY
+        if reliable:
+            p = fold.evidence.by_features(self.target).exp()
+            edges = self.target.adjacency("raw"), self.target.degree
+            value = assortativity(p, *edges, reliability)
+        else:
+            graph = self.source.data
+            label = torch.full_like(graph.y, -1).index_copy(0, self.task.train, self.labels)
+            edges = graph.edge_index, self.source.degree
+            value = label_assortativity(*edges, label, graph.edge_weight)
         self.reported.append("homophily")
         if value < MIN_ASSORTATIVITY:
-            reliable = reliability >= MIN_RELIABILITY
-            # The weight of the MLP falls from a half at assortativity 0 to 0 at the bound.
-            weight = min(1 - value / MIN_ASSORTATIVITY, 1.0) / 2
             self.change(adapts=False, smooths=False)
-            self.change(features_weight=weight if reliable else 0.0)
             self.episodes = 0
             self.warnings.append(NOT_ADAPTED[reliable].format(value))
-        return {"features_reliability": reliability, "assortativity": value}
+            if reliable:
+                # The share of the MLP grows to a half at assortativity 0, from none at the bound.
+                share = min(1 - value / MIN_ASSORTATIVITY, 1.0) / 2
+                self.evidence.favour_features(share)
+        return figures | {"features_reliability": reliability, "assortativity": value}
 
     def find_communities(self) -> None:
         """Find communities and count the labels in them."""
@@ -635,10 +656,6 @@ class SRNCPlus(ClusterMethod):
         if self.plan.finds_unknown and not self.plan.iteration:
             return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
         log_p = self.logits(graph, role)
-        if self.plan.features_weight:
-            features = self.features_only.log_posterior(self.prepared(graph))
-            weight = self.plan.features_weight
-            log_p = (1 - weight) * log_p + weight * features
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)
         if self.task.open_set and not self.plan.finds_unknown:

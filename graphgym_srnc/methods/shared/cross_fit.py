@@ -16,7 +16,6 @@ from graphgym_srnc.losses.prior import (
     unknown_evidence,
 )
 from graphgym_srnc.methods.shared.evidence import Evidence
-from graphgym_srnc.methods.shared.features_only import folds
 from graphgym_srnc.methods.shared.validation import OutOfFold
 
 FOLDS = 5  # number of parts of the labels that are held out in turn
@@ -40,9 +39,9 @@ class Fold(NamedTuple):
 
 
 def cross_fit(
-    fit: Callable[[Tensor, Tensor], Evidence], train: Tensor, labels: Tensor
+    fit: Callable[[Tensor, Tensor], Evidence], train: Tensor, labels: Tensor, most: int = FOLDS
 ) -> list[Fold]:
-    """Five mixtures of classifiers, each trained without a fifth of the labels.
+    """Five mixtures of classifiers, or ``most``, each trained without a fifth of the labels.
 
     Args:
         fit: returns classifiers that learned labelled nodes and their classes.
@@ -50,7 +49,7 @@ def cross_fit(
     """
     made: list[Fold] = []
     fold = folds(labels, FOLDS)
-    for number in range(FOLDS):
+    for number in range(most):
         learned = fold != number
         left = ~learned
         evidence = fit(train[learned], labels[learned])
@@ -58,6 +57,16 @@ def cross_fit(
         if (fold <= number).sum() >= MAX_HELD_OUT:
             break
     return made
+
+
+def folds(labels: Tensor, count: int) -> Tensor:
+    """Fold ``[n]`` of each labelled node, ``0`` to ``count - 1``, drawn within each class."""
+    fold = torch.empty_like(labels)
+    for members in ((labels == k).nonzero().ravel() for k in labels.unique()):
+        order = members[torch.randperm(len(members), device=labels.device)]
+        # Each class starts in another fold, so that small classes do not all share the first.
+        fold[order] = (torch.arange(len(order), device=labels.device) + int(members[0])) % count
+    return fold
 
 
 def ranks_in(pool: Tensor, scores: Tensor) -> Tensor:

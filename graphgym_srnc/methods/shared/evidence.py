@@ -60,6 +60,21 @@ class Evidence(nn.Module):
                 spec.base.fit(graph)
 
     @property
+    def _mlp(self) -> int:
+        """Number of the MLP on features alone."""
+        return [spec.kind for spec in self.specs].index("mlp")
+
+    def by_features(self, graph: Graph) -> Tensor:
+        """Log posterior of the MLP on features alone, ``[V, out_dim]``."""
+        return all_logits(self.encoders[self._mlp], graph, self.sizes[0]).log_softmax(1)
+
+    def favour_features(self, share: float) -> None:
+        """Move a share of all weights to the MLP on features alone."""
+        total = self.weight.sum()
+        self.weight.mul_(1 - share)
+        self.weight[self._mlp] += share * total
+
+    @property
     def used(self) -> list[tuple[float, Encoder]]:
         """The classifiers whose weight is not negligible, with their weights."""
         smallest = NEGLIGIBLE * float(self.weight.sum())
