@@ -72,7 +72,7 @@ def run_record(scores: list[float], **other) -> dict:
     best = scores.index(max(scores))
     made = {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "info": {}}
     made |= {"fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all"}
-    made |= {"warnings": [], "history": history, "lr": 0.01, "params": 10, "threads": 1}
+    made |= {"warnings": {}, "history": history, "lr": 0.01, "params": 10, "threads": 1}
     return made | {"seconds": 1.0} | {part: history[best][part] for part in ("val", "test")} | other
 
 

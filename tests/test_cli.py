@@ -275,7 +275,7 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     episode = Method.episode
 
     def warn(self):
-        self.warnings = ["the cluster GNN collapsed: 1 of 7 clusters used"]
+        self.warnings = {"collapse": "the cluster GNN collapsed: 1 of 7 clusters used"}
         return episode(self)
 
     monkeypatch.setattr(Method, "episode", warn)
@@ -283,9 +283,9 @@ def test_warnings_reach_screen_and_record(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "\nwarning: the cluster GNN collapsed" in out
     assert re.search(r"seed 0: .* s; hidden: \d.*; \d warning", out)
-    assert records.read_result(tmp_path / "default" / "0")["warnings"] == [
-        "the cluster GNN collapsed: 1 of 7 clusters used"
-    ]
+    assert records.read_result(tmp_path / "default" / "0")["warnings"] == {
+        "collapse": "the cluster GNN collapsed: 1 of 7 clusters used"
+    }
 
 
 @pytest.mark.slow

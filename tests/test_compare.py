@@ -741,11 +741,16 @@ def test_a_share_of_held_out_labels_that_is_no_number_makes_a_record_unreadable(
         collect([home])
 
 
-def test_tables_are_written_and_shown(tmp_path, capsys):
-    told = {"warnings": ["fell to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
+@pytest.mark.parametrize(
+    "warned",
+    [lambda value: {"fall": f"fell to {value}"}, lambda value: [f"fell to {value}"]],
+    ids=["with codes", "without"],
+)
+def test_tables_are_written_and_shown(tmp_path, capsys, warned):
+    told = {"warnings": warned(1), "verdict": {"sentences": {"balance": "Bad."}}}
     settings = {"backbone": "sageconv", "record": told | {"hidden_classes": ["a", "b"]}}
     home = store_runs(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
-    records.write_record(home / "1", records.read_results(home)[1] | {"warnings": ["fell to 2"]})
+    records.write_record(home / "1", records.read_results(home)[1] | {"warnings": warned(2)})
     rows = [summary.summarise("one|two", records.read_results(home))]
     summary.write(tmp_path, rows)
     (read,) = csv.DictReader((tmp_path / "summary.csv").open())

@@ -164,6 +164,7 @@ def forge(run: Path, change: Any) -> None:
         lambda record: record["test"].update(own_metric=1e200),
         lambda record: record["history"][0]["losses"].update(source=-1e308),
         lambda record: record.update(warnings=["w"] * 100_000),
+        lambda record: record.update(warnings="w"),
     ],
 )
 def test_a_record_beyond_its_range_is_refused(experiment_folder, tmp_path, capsys, change):

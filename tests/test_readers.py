@@ -130,7 +130,7 @@ WORDS = ["", "nan", "NaN", "?", "art", "Art", "01", "1.0", "1", "unknown", " law
 @given(st.lists(st.one_of(st.integers(-1, 5), st.floats(-1, 5), st.sampled_from(WORDS))))
 def test_labels_are_equal_only_if_they_are_written_so_or_are_one_whole_number(cells):
     written = [str(cell).strip() for cell in cells]
-    cleaned, told = labels.cleaned([str(cell) for cell in cells])
+    cleaned, told, _ = labels.cleaned([str(cell) for cell in cells])
     assert len(cleaned) == len(cells) and "nan" not in map(str.lower, cleaned)
     for a, label in zip(written, cleaned):
         assert label in ("", a) or float(label) == float(a)

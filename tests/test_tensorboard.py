@@ -60,7 +60,7 @@ class Noisy(Method):
         self.train()
         with torch.no_grad():
             self.layer.weight += 0.5 * torch.randn(3, 4) + random.random() + np.random.rand()
-        self.warnings = ["the cluster GNN collapsed"]
+        self.warnings = {"collapse": "the cluster GNN collapsed"}
         return {
             "source": float(self.layer.weight.detach().norm()),
             "mode": float(self.layer.training),

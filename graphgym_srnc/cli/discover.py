@@ -25,7 +25,8 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
-from graphgym_srnc.own.discover import analysis, candidates, clusters, feedback, page, since, table
+from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN
+from graphgym_srnc.own.discover import analysis, clusters, feedback, page, since, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.train.model import TrainedModel
@@ -211,13 +212,14 @@ def _warnings(model: TrainedModel, place: Place) -> list[str]:
     """Warnings of the run, and on this graph.
 
     Labels that an earlier ``discover`` chose come from single clusters, so the warning that
-    labels come from one part of the graph is left out if there are any.
+    labels come from one part of the graph is left out if there are any. The report begins with
+    what the test for an unknown class says.
     """
     found = records.warnings_of(model.result)
+    found.pop(NO_UNKNOWN, None)
     if place.task is not None and place.task.info.get("labels from discover"):
         found.pop("locality", None)
-    own = map(candidates.without_evidence, found.values())
-    return told([*own, *predictions.notes(model, place.graph)])
+    return told([*found.values(), *predictions.notes(model, place.graph)])
 
 
 def _files(

@@ -57,11 +57,12 @@ PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
 ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
 ROUNDS = 3  # the same between two graphs
 MOST_ROUNDS = 5  # iterations while the ranking of unknown nodes improves
+NO_UNKNOWN = "no unknown class"  # code of the next warning
 NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown. "
+    " is predicted as unknown."
 )
-NO_UNKNOWN = NO_SIGN + (
+DETECTABLE = (
     "{:,} labels cannot show unknown classes of less than about {:.0f} % of the nodes. If you know"
     " that there is one, set `abstain=False`, or label some of its nodes for validation."
 )
@@ -344,7 +345,7 @@ class SRNCPlus(ClusterMethod):
         if self.abstain and value < MIN_ASSORTATIVITY:
             self.change(adapts=False)
             self.episodes = 0
-            self.warnings.append(NOT_ITERATED.format(value))
+            self.warnings["not iterated"] = NOT_ITERATED.format(value)
         return {"assortativity": value}
 
     def helps(self, smoothed: Tensor, plain: Tensor) -> bool:
@@ -373,7 +374,8 @@ class SRNCPlus(ClusterMethod):
             self.change(finds_unknown=False)
             count = len(ranks)
             least = least_detectable_share(count, SIGNIFICANT)
-            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value, count, 100 * least))
+            self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, found.p_value)
+            self.warnings["detectable share"] = DETECTABLE.format(count, 100 * least)
             self.reported.append("unknown share")
             return figures
         self.change(
@@ -399,7 +401,7 @@ class SRNCPlus(ClusterMethod):
             self.change(adapts=False, smooths=False)
             self.change(features_weight=weight if reliable else 0.0)
             self.episodes = 0
-            self.warnings.append(NOT_ADAPTED[reliable].format(value))
+            self.warnings["not adapted"] = NOT_ADAPTED[reliable].format(value)
         return {"features_reliability": reliability, "assortativity": value}
 
     def find_communities(self) -> None:
@@ -494,7 +496,7 @@ class SRNCPlus(ClusterMethod):
             self.episodes = self.plan.iteration
         if rise < -1:
             shares = 100 * self.plan.least_share, 100 * found.least_share
-            self.warnings.append(UNDONE.format(self.plan.iteration, *shares))
+            self.warnings["undone"] = UNDONE.format(self.plan.iteration, *shares)
             self.evidence = before
             self.change(iteration=self.plan.iteration - 1)
         return {"recounted_share": found.rank, "recounted_least_share": found.least_share}
