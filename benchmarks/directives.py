@@ -158,7 +158,9 @@ class Pages:
         won = "directions won" if by_direction else "wins"
         head = ["SRNC+ minus", *([] if by_direction else [f"n ({shift.unit})"])]
         head += [shift.metrics[shift.metric], "95 % interval", won, "p", "Holm"]
-        head += ["runs won", "p", "Holm"] * several + [shift.metrics["macro_recall"]]
+        if several:
+            head += ["runs won", "p", "Holm"]
+        head.append(shift.metrics["macro_recall"])
         return table([*head, *(["directions won", "p"] if by_direction else ["p", "Holm"])], lines)
 
     def equal_choice(self, ours: str, row: str) -> str:

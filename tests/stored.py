@@ -189,7 +189,8 @@ class Page(HTMLParser):
         self.words.append(data)
         if {"th", "td"} & {*self.open}:
             text, mark = self.tables[-1][-1][-1]
-            self.tables[-1][-1][-1] = text + data + " " * (self.open[-1] == "span"), mark
+            space = " " if self.open[-1] == "span" else ""
+            self.tables[-1][-1][-1] = text + data + space, mark
 
     @property
     def text(self) -> str:

@@ -63,7 +63,9 @@ class Net:
 def table(columns: dict[str, Any], mark: str = ",", head: bool = True) -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=mark, lineterminator="\n")
-    writer.writerows([[*columns]] * head + [*zip(*columns.values())])
+    if head:
+        writer.writerow(columns)
+    writer.writerows(zip(*columns.values()))
     return out.getvalue()
 
 
@@ -133,7 +135,7 @@ def r_table(columns: dict[str, list[Any]], mark: str = " ", quote: str = '"') ->
     """As R's write.table: names of rows without a name above them."""
     rows = [[*columns], *([k + 1, *row] for k, row in enumerate(zip(*columns.values())))]
     texts = (
-        [f"{quote}{cell}{quote}" * isinstance(cell, str) or str(cell) for cell in row]
+        [f"{quote}{cell}{quote}" if isinstance(cell, str) else str(cell) for cell in row]
         for row in rows
     )
     return "".join(mark.join(row) + "\n" for row in texts)
@@ -251,7 +253,8 @@ READ: dict[str, Callable[[Net], Files]] = {
     "lone quotes between tabs": links_only(
         lambda net: "a\tb\tsaid\n"
         + "".join(
-            f"{a}\t{b}\t{chr(34) * (k in (1, 4))}so\n" for k, (a, b) in enumerate(net.pairs())
+            f"{a}\t{b}\t{chr(34) if k in (1, 4) else ''}so\n"
+            for k, (a, b) in enumerate(net.pairs())
         ),
         "l.tsv",
     ),

@@ -332,7 +332,7 @@ def test_suggested_number_on_planted_blocks(classes):
     assert [*found.fits] == [*range(1, 11)] and len(found.new) == classes - 3
     total = sum(cluster.modularity for cluster in found.discovery.every)
     assert found.fits[classes - 3].modularity == pytest.approx(total, abs=0.01)
-    new = f"{classes - 3} new cluster{'s' * (classes > 4)}."
+    new = "1 new cluster." if classes == 4 else f"{classes - 3} new clusters."
     assert table.on_number(found.fits).startswith(f"Links, stability and words suggest {new}")
 
 

@@ -209,7 +209,7 @@ class Typing(MLP):
     operator = "gnc"
 """
 for name, (words, _) in SIGNATURES.items():
-    passed = "**base" * ("base" in words)
+    passed = "**base" if "base" in words else ""
     MISTAKES += f"""
 class {name}(Supervised):
     def __init__(self, {words}):
