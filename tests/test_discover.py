@@ -190,7 +190,7 @@ def test_clarity_tells_one_class_from_several(graph):
     topics = representation.topics(graph).numpy()
     topics = topics / np.linalg.norm(topics, axis=1, keepdims=True)
     for num_new, verdict in ((1, "perhaps mixed"), (3, "clear")):
-        found = find(graph, p, num_new).named({1: "a name"})  # a named one is no leftover
+        found = find(graph, p, num_new).named({"1": "a name"})  # a named one is no leftover
         rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
         assert [row.verdict for row in rows] == [verdict] * num_new
         for row in rows:
@@ -282,7 +282,7 @@ def test_groups_of_known_nodes_that_lack_labels():
     # A group is named by its number, like a cluster, and its nodes get labels like those of one.
     assert [row.found.number for row in found.also] == [*range(2, 2 + len(found.also))]
     y = torch.where(given < 0, 3, given)
-    named = found.discovery.named({2: "hidden"})
+    named = found.discovery.named({"2": "hidden"})
     made = feedback.labels(named, {"train": (given >= 0).nonzero().view(-1)}, y)
     assert made.label.count("hidden") == len(made.added) >= 5
     assert made.added <= {*first.nodes.tolist()}
@@ -477,7 +477,7 @@ def analysed(graph: Data, found: clusters.Discovery, names: Names = Names()) -> 
 def test_page_and_tables_are_whole_and_escaped(graph):
     texts = [f"{NASTY} {i}" for i in range(300)]
     names = Names(None, texts, [f"={NASTY}{i}" for i in range(60)], ["https://a.org/?q=1"] * 300)
-    found = find(graph, posterior_of(graph), 3, [f"={NASTY}"] * 3).named({1: NASTY})
+    found = find(graph, posterior_of(graph), 3, [f"={NASTY}"] * 3).named({"1": NASTY})
     found.new[1] = clusters.replace(found.new[1], small=6)
     whole = analysed(graph, found, names)
     rows = whole.new
@@ -563,7 +563,7 @@ def test_bad_names(found):
     ):
         with pytest.raises(InputError, match="names"):
             feedback.parse_names(["2=fine", word])
-    for wrong in (0, 4, "1a"):
+    for wrong in ("0", "4", "1a"):
         with pytest.raises(
             InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"
         ):
@@ -750,7 +750,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
 
 def test_a_table_of_all_nodes(graph, found):
     named = Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
-    columns = table.of_nodes(found.named({1: "new art"}), named, clusters.layout(found))
+    columns = table.of_nodes(found.named({"1": "new art"}), named, clusters.layout(found))
     heads = "node id text x y class p_unknown cluster part cluster_name newness typical"
     assert list(columns) == heads.split()
     new = found.new[0]

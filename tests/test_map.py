@@ -358,7 +358,8 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("width", [1400, 500])
 def test_the_map_is_readable(tmp_path, width):
     """Labels lie inside, apart from each other, in a frame and in a colour that can be read."""
-    found = generated(1500, new=6).named({number: f"a class {number}" for number in range(1, 7)})
+    names = {str(number): f"a class {number}" for number in range(1, 7)}
+    found = generated(1500, new=6).named(names)
     seen = browser.look(
         written(found, Names()),
         f"""{SCRIPT}
@@ -457,7 +458,8 @@ def test_cards_and_the_list_of_nodes(tmp_path):
 @NEEDS_BROWSER
 @pytest.mark.slow
 def test_a_browser_shows_labels_apart_and_a_straight_table(tmp_path):
-    found = generated(900, new=12).named({number: f"a class {number}" for number in range(1, 13)})
+    names = {str(number): f"a class {number}" for number in range(1, 13)}
+    found = generated(900, new=12).named(names)
     labels, table, is_narrow = browser.look(
         written(found, Names()),
         f"""{SCRIPT}

@@ -286,14 +286,13 @@ def on_seeds(discovery: Discovery) -> str:
     return f"{said} {inside:,} of them form {clusters}, and {rest:,} are closer to a known class."
 
 
-def on_named_leftovers(new: Sequence[Row], names: Mapping[Any, str]) -> list[str]:
+def on_named_leftovers(new: Sequence[Row], names: Mapping[str, str]) -> list[str]:
     """Warnings of clusters that would be leftovers without the ``names`` by number, a line each."""
-    numbers = {str(number) for number in names}
     return [
         f"Cluster {row.cluster.number} has a name, but would be a leftover: {row.weakness}."
         " Check its nodes, since a class of mixed nodes makes predictions worse."
         for row in new
-        if str(row.cluster.number) in numbers and row.weakness
+        if str(row.cluster.number) in names and row.weakness
     ]
 
 
