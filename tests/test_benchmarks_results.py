@@ -75,11 +75,6 @@ def test_intervals_on_own_graphs_are_of_the_runs(scores):
     assert gaps.ends == pytest.approx(t.interval(0.95, 9, gaps.mean, sem(gaps)))
 
 
-def test_friedmans_test_is_printed_of_enough_blocks(results):
-    pages = results.Pages()
-    assert "Friedman" in pages.ranks("citation") and "Friedman" not in pages.ranks("ten")
-
-
 def test_every_look_of_a_difference_is_in_the_legend(benchmark_of):
     figures = benchmark_of("figures")
     made, axes = figures.figure(2, 2)

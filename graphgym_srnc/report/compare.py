@@ -61,7 +61,6 @@ class Ranking(NamedTuple):
 
     ranks: dict[str, float]  # by row, 1 = best
     blocks: int
-    friedman: float  # p of Friedman's test over them; NaN of few blocks
     difference: float  # Nemenyi's critical difference; NaN of few blocks
 
 
@@ -496,9 +495,8 @@ class _Scores:
             ranks = statistics.mean_ranks(units, self.metric in LESS)
             for row, rank in ranks.items():
                 cells.loc[(row, column), "rank"] = rank
-            friedman = difference = math.nan
+            difference = math.nan
             if len(units) >= statistics.LEAST_BLOCKS:
-                friedman = statistics.friedman(units)
                 difference = statistics.critical_difference(len(ranks), len(units), self.alpha)
-            rankings[self.metric, column] = Ranking(ranks, len(units), friedman, difference)
+            rankings[self.metric, column] = Ranking(ranks, len(units), difference)
         return rankings

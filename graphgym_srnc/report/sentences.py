@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Any, Sequence
 
@@ -17,7 +16,7 @@ from graphgym_srnc.report.compare import (
     why_not_averaged,
 )
 from graphgym_srnc.report.frame import distinct_warnings
-from graphgym_srnc.report.paper import DETAILS, SYNTHETIC, TABLES
+from graphgym_srnc.report.paper import DETAILS
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
 from graphgym_srnc.report.tables import (
     name,
@@ -109,14 +108,11 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
 
 
 def _on_missing_numbers(table: Table) -> list[str]:
-    """Why there is no mean over columns or test of ranks, and what was left out."""
+    """Why there is no mean over columns, and what was left out."""
     out = []
     why = why_not_averaged(table.runs)
     if why:
         out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
-    if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
-        few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
-        out.append(f"{few} of ranks, whose p-values would be inaccurate.")
     if table.left_out:
         count = counted(table.left_out, "run")
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
@@ -131,11 +127,6 @@ def _on_paper(table: Table) -> list[str]:
     others = [row for row in table.rows if row.endswith(OTHER_SETTINGS)]
     out = [f"{row}: no row of the paper has the same {keys}." for row in others]
     out.append(f"Why numbers may differ from the paper's: {DETAILS}.")
-    if (
-        table.published is TABLES["close_set"]
-        and (table.runs["dataset.name"] == "arxiv_like").any()
-    ):
-        out.append(SYNTHETIC)
     return out
 
 
