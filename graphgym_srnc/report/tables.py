@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Sequence
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.io.stats import mean
 from graphgym_srnc.report.arrange import SHARE
-from graphgym_srnc.report.compare import Ranking, Table, why_not_averaged
+from graphgym_srnc.report.compare import Ranking, Table, has_mean
 from graphgym_srnc.report.frame import COSTS
 
 # Metrics and their printed names, in the order of print.
@@ -239,7 +239,7 @@ def means(table: Table, metric: str) -> Grid:
 
 def is_averaged(table: Table) -> bool:
     """Whether a mean over columns is meaningful, and no row lacks a column."""
-    return not why_not_averaged(table.runs) and bool(table.cells["runs"].notna().all())
+    return has_mean(table.runs) and bool(table.cells["runs"].notna().all())
 
 
 def published(cell: Any) -> str:
