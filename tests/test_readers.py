@@ -79,36 +79,6 @@ def test_usual_names_of_ends_are_found_wherever_they_stand(number, names, tmp_pa
     assert "links join the columns " + " and ".join(names.split(",")) in capsys.readouterr().out
 
 
-BY_CELLS = {"cites,{a},0.5,{b}": "kind,p,w,o", "{k},{a},{b}": "", "{w},{a},{b}": "w,p,o"}
-
-
-@pytest.mark.parametrize("line, head", BY_CELLS.items())
-def test_ends_without_usual_names_are_the_columns_of_ids(line, head, tmp_path, capsys):
-    is_clear, text = "{w}" not in line, lines(line, head)  # such weights are ids too
-    status, out = make_links(tmp_path, text, *([] if is_clear else ["--ends", "p", "o"]))
-    assert status == 0 and links_of(out) == {*LINKS}
-    if not is_clear:
-        assert make_links(tmp_path, text)[0] == 2 and "--ends p o" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("1,2,3\n4,5,3\n", {(1, 2), (4, 5)}),
-        ("# a comment\n1 2 9.5\n\n4 3 0.5\n", {(1, 2), (3, 4)}),
-        ("\n".join(f"{a}.0,{b}" for a, b in LINKS), {*LINKS}),
-    ],
-    ids=lambda value: value[:9].replace("\n", " ") if isinstance(value, str) else "",
-)
-def test_lines_of_links_without_names(text, expected, tmp_path, capsys):
-    suffix = ".txt" if text[0] == "#" else ".csv"
-    (tmp_path / f"l{suffix}").write_text(text)
-    nodes = node_table(tmp_path / "n.csv")
-    status, out = make(tmp_path, nodes, tmp_path / f"l{suffix}", "--numbers", "a")
-    assert status == 0 and expected <= links_of(out)
-    assert "is read as a link" in capsys.readouterr().out
-
-
 # Labels.
 
 
