@@ -496,6 +496,7 @@ def test_frames_and_networkx_are_the_same_graph():
         made.notes
     )
     assert refused("like", api.from_frames, frame, links, like=made, categories=["label"])
+    refused("features", api.from_frames, frame.assign(x0=np.nan), links, numbers=["x0"])
     made = api.from_frames(frame, links)
     model = tiny_estimator("ERM").fit(made)
     other = api.from_frames(frame.assign(x0=frame.x0 + 1), links)

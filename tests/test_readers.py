@@ -119,6 +119,9 @@ def test_a_column_whose_values_hardly_repeat_is_no_class(tmp_path, capsys):
     assert "perhaps team (3 values)" in capsys.readouterr().err
     status, out = make_links(tmp_path, text, label=persons, **{"class": TEAMS})
     assert status == 0 and [*labels_of(out).values()] == TEAMS
+    pairs = [f"Pair {i // 2}" for i in range(V)]
+    status, out = make_links(tmp_path, text, label=pairs)
+    assert status == 0 and [*labels_of(out).values()] == pairs
 
 
 # Files as they are found.
