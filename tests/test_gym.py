@@ -27,7 +27,7 @@ from graphgym_srnc.backbones import prepare
 from graphgym_srnc.data import datasets
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import prepare as gym_prepare
-from graphgym_srnc.gym.build import visible_task
+from graphgym_srnc.gym.build import own_graph, visible_task
 from graphgym_srnc.gym.keys import not_read, stock_keys
 from graphgym_srnc.gym.spec import GymEncoder, encoder_spec
 from graphgym_srnc.io.settings import flatten
@@ -142,10 +142,12 @@ def test_dumped_config_loads_again(gym, tmp_path):
     assert again == cfg and yaml.safe_load(cfg.dump())["seed"] == 3
 
 
-def test_data_folder(gym, monkeypatch):
+def test_data_folder(gym, monkeypatch, tmp_path):
     monkeypatch.setenv("GRAPHGYM_SRNC_DATA", "/somewhere")
     assert gym.load_config().dataset.dir == "/somewhere"
-    assert gym.load_config(None, ["dataset.dir", "/mine"]).dataset.dir == "/mine"
+    (tmp_path / "mine.pt").touch()
+    cfg = gym.load_config("own", ["dataset.dir", str(tmp_path), "dataset.name", "mine.pt"])
+    assert own_graph(cfg) == tmp_path / "mine.pt"
     monkeypatch.delenv("GRAPHGYM_SRNC_DATA")
     assert gym.load_config().dataset.dir == "./datasets"
 
