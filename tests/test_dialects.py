@@ -310,27 +310,7 @@ def arrows(net: Net) -> list[dict[str, Any]]:
     return [{"source": a, "target": b} for a, b in net.pairs()]
 
 
-def apoc(net: Net) -> str:
-    nodes = [
-        {"type": "node", "id": id, "labels": ["Person"], "properties": {"team": label}}
-        for id, label in zip(net.ids, net.labels)
-    ]
-    links = [
-        {"type": "relationship", "id": str(k), "label": "KNOWS"}
-        | {"start": {"id": a, "labels": ["Person"]}, "end": {"id": b, "labels": ["Person"]}}
-        for k, (a, b) in enumerate(net.pairs())
-    ]
-    return "".join(json.dumps(row) + "\n" for row in [*nodes, *links])
-
-
-def by_place(net: Net) -> str:
-    nodes = [{"name": id, "team": label} for id, label in zip(net.ids, net.labels)]
-    links = [{"source": a, "target": b, "value": 1} for a, b in net.links]
-    return json.dumps({"nodes": nodes, "links": links})
-
-
 WHOLE: dict[str, Callable[[Net], tuple[str, Any]]] = {
-    "by place": lambda net: ("g.json", by_place(net)),
     "by id": lambda net: ("g.json", json.dumps({"nodes": objects(net), "links": arrows(net)})),
     "Cytoscape": lambda net: (
         "g.cyjs",
@@ -355,14 +335,6 @@ WHOLE: dict[str, Callable[[Net], tuple[str, Any]]] = {
             {"from": a, "to": b} for a, b in net.pairs()
         ]}),
     ),
-    "JSON Graph Format": lambda net: (
-        "g.json",
-        json.dumps({"graph": {
-            "nodes": {node["id"]: {"metadata": {"team": node["team"]}} for node in objects(net)},
-            "edges": arrows(net),
-        }}),
-    ),
-    "Neo4j": lambda net: ("g.jsonl", apoc(net)),
     "GraphML as .gml": lambda net: (
         "g.gml", written(lambda path: networkx.write_graphml(net.networkx(), path))
     ),

@@ -244,16 +244,6 @@ def test_more_columns_and_classes_than_can_be_handled(monkeypatch):
 # ---- causes that errors name ----
 
 
-def test_a_source_without_labels_is_named():
-    source = make_graph()
-    target = make_graph(seed=1)
-    source.y = None
-    for labels in (target.y, None):
-        target.y = labels
-        with pytest.raises(InputError, match="^(source: y|train_mask): "):
-            ERM().fit(source, target)
-
-
 def test_a_loss_that_is_nan_names_the_likely_cause():
     class Entropy(ERM._method):
         def losses(self) -> dict[str, torch.Tensor]:

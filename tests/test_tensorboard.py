@@ -135,19 +135,6 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     }
 
 
-def test_the_first_screen_shows_curves(tmp_path):
-    """TensorBoard opens the first two groups of tags, in the order of their names."""
-    record = watch(tmp_path)
-    tags = read(tmp_path).Tags()
-    groups = sorted({tag.partition("/")[0] for kind in ("scalars", "images") for tag in tags[kind]})
-    assert groups[:2] == ["losses", "test"] and groups[-1] == "view_selected"
-    accumulator = read(tmp_path)
-    for tag in tags["scalars"]:
-        count = 1 if tag.startswith("view_selected/") else len(record.history)
-        assert len(accumulator.Scalars(tag)) == count > 0, tag
-    assert len(record.history) > 2
-
-
 def test_hparams_have_the_settings_and_final_scores_of_a_run(tmp_path, gym):
     words = ["train.mode", "srnc", "srnc.rounds", "2", "gnn.dim_inner", "16", "seed", "4"]
     settings = gym_run.settings(gym.load_config(overrides=words))

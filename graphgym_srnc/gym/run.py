@@ -16,11 +16,10 @@ from torch_geometric import seed_everything
 from graphgym_srnc.core import environment, parallel
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import files
 from graphgym_srnc.data.describe import hidden_classes, label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.build import build_task, fit, visible_task
+from graphgym_srnc.gym.build import build_task, fit, own_graph, visible_task
 from graphgym_srnc.gym.config import CfgNode
 from graphgym_srnc.gym.keys import reads, schema, values
 from graphgym_srnc.io import tensors
@@ -306,7 +305,7 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
     }
     place = None
     if cfg.dataset.format == "file":
-        place = files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, "file.path")
+        place = own_graph(cfg)
     elif cfg.dataset.format == "cross_graph":
         place = own_file(cfg.cross_graph.source, cfg.dataset.dir, "source")
     if place is not None:
