@@ -193,9 +193,14 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
 
 
 def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) -> dict[str, str]:
-    """Commands that write the page again, and that name clusters if that is possible."""
+    """Commands that write the page again, and that name clusters if that is possible.
+
+    ``start`` is the start of the latter, and ``naming`` is all of it, if a cluster is proposed.
+    """
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
     words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
+    if place.parts:
+        commands["start"] = plain(shlex.join(words))
     clusters = [row.cluster for row in found.new if not row.leftover]
     names = [f"{cluster.number}={cluster.name or 'NAME'}" for cluster in clusters]
     listed = {id(cluster) for cluster in clusters}

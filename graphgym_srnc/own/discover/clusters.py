@@ -15,7 +15,7 @@ import numpy as np
 import pandas
 import scipy.sparse as sp
 import torch
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
@@ -323,11 +323,18 @@ def centrality(state: Tensor, adjacency: sp.csr_array, sure: Tensor, cluster: Te
 @lru_cache(maxsize=1)
 def layout(discovery: Discovery) -> np.ndarray:
     """Position ``[V, 2]`` of each node: t-SNE of at most ``ANCHORS`` nodes; each of the others
-    lies among the three of these nodes that are most similar to it."""
+    lies among the three of these nodes that are most similar to it, at a small random distance."""
     state = discovery.state.numpy()
     shown = embedding.sample(len(state), ANCHORS)
     placed = embedding.map_2d(state[shown], "tsne")
     near = KNeighborsRegressor(min(3, len(shown)), weights="distance").fit(state[shown], placed)
     points = near.predict(state)
+    # Nodes among the same three do not hide each other.
+    gap = (
+        np.median(NearestNeighbors(n_neighbors=2).fit(placed).kneighbors()[0])
+        if len(placed) > 2
+        else 0.0
+    )
+    points += np.random.default_rng(0).normal(scale=gap / 2, size=points.shape)
     points[shown] = placed
     return points
