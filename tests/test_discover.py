@@ -238,7 +238,10 @@ def test_candidates_where_no_node_is_unknown():
         assert found.head == "missing labels" and not found.discovery.seeds.predicted
         nodes = torch.cat([row.cluster.nodes for row in found.new])
         assert len(nodes) > 40 and (graph.y[nodes] >= 3).double().mean() > 0.95
-        assert "missing labels" in table.to_text(found.new, found.head).splitlines()[0]
+        said = table.to_text(found.new, found.head)
+        assert "missing labels" in said.splitlines()[0] and "Most clear clusters" in said
+        said = table.to_text(found.new, found.head, len(found.new) - 1)
+        assert "With more clusters than suggested" in said and "Most clear" not in said
         html = page.render("t", found, {}, {}, [])
         assert html.index(told) < html.index("<h2>") and "known: a" in html
         assert '"candidate 1' in html and '"new 1' not in html

@@ -531,6 +531,7 @@ def test_a_browser_shows_labels_apart_and_the_list_of_clusters(tmp_path):
 def test_names_and_labels_that_a_reader_types(tmp_path):
     """The command has them as a shell and the program read them, and the table of labels too."""
     _, found, names = made(300)
+    names = names._replace(ids=[f"{k:04d}" for k in range(300)])  # their zeros stay
     analysis = analysed(found, names)
     seen = browser.look(
         written(found, names),
@@ -592,5 +593,5 @@ def test_names_and_labels_that_a_reader_types(tmp_path):
     assert command.endswith(" --labels labels.csv --labels-out NEXT")
     (tmp_path / "labels.csv").write_text(seen["csv"], encoding="utf-8")
     labels = feedback.read_labels(tmp_path / "labels.csv", names.ids, 300)
-    assert labels == {node: "=lamps, old"} and f",P{node},Title {node}," in seen["csv"]
+    assert labels == {node: "=lamps, old"} and f",{node:04d},Title {node}," in seen["csv"]
     assert seen["back"] == [True, False]

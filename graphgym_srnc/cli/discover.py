@@ -26,7 +26,7 @@ from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
 from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN
-from graphgym_srnc.own.discover import analysis, clusters, feedback, page, since, table
+from graphgym_srnc.own.discover import analysis, clusters, feedback, number, page, since, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.train.model import TrainedModel
@@ -118,7 +118,7 @@ def _discover(
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
     # Whoever writes labels has read the report before.
-    lines = [] if args.labels_out else _report(found, warnings)
+    lines = [] if args.labels_out else _report(found, warnings, bool(args.out))
     if found.changes is not None:
         lines += ["", *found.changes.lines]
     leftovers = table.on_named_leftovers(found.new, cluster_names)
@@ -130,10 +130,16 @@ def _discover(
     return lines + written + ends
 
 
-def _report(found: analysis.Analysis, warnings: Sequence[str]) -> list[str]:
-    """The clusters, and warnings on the predictions."""
-    lines = [*found.lead, "", *table.to_text(found.new, found.head).split("\n"), ""]
+def _report(found: analysis.Analysis, warnings: Sequence[str], has_page: bool) -> list[str]:
+    """The clusters, and the warnings on the predictions that no page shows."""
+    clusters = table.to_text(found.new, found.head, number.suggested(found.fits))
+    lines = [*found.lead, "", *clusters.split("\n"), ""]
     lines += [table.on_number(found.fits), *table.on_also(found.also)]
+    if has_page and warnings:
+        return [
+            *lines,
+            f"{text.counted(len(warnings), 'warning')} on the predictions: see the page",
+        ]
     return lines + [f"warning: {warning}" for warning in warnings]
 
 

@@ -109,7 +109,11 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
     for name, label in zip(rows[key], map(in_words, given)):
         if name not in numbers:
             message = f"{path}: the graph has no node {name}"
-            raise InputError.plain("labels", message, "Use the nodes or ids of the predictions")
+            raise InputError.plain(
+                "labels",
+                message,
+                "Use the nodes or ids of the predictions as text, with leading zeros",
+            )
         if label:
             check_name(label, "labels", label)
         if found.setdefault(numbers[name], label) != label:

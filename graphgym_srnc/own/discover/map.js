@@ -69,7 +69,7 @@ const toScreen = (mapX, mapY) => [(mapX - middleX) * scale() + width / 2,
 // The more nodes, the smaller and paler their dots, so that they cover about the same share.
 const dotSize = () => {
   const usual = Math.sqrt(0.03 * width * height / Math.max(count, 1));
-  return Math.min(7, Math.max(0.8, Math.min(4, usual)) * zoom ** 0.4);
+  return Math.min(7, Math.max(0.8, Math.min(3.4, usual)) * zoom ** 0.4);
 };
 const paleness = () => Math.max(0.4, Math.min(0.9, 1.4 - 0.2 * Math.log10(count + 1)));
 

@@ -88,8 +88,8 @@ function near(node, fact) {
 // The list: filtered by the search and by a cluster, sorted by a column.
 const COLUMNS = [
   ["node", name], ["cluster", i => cluster.names[cluster.of[i]]],
-  ["class", i => classes[data.colourings[1].of[i]]], [data.head, i => p[i] / SIDE],
-  ["typical", i => typical[i] / SIDE],
+  ["class", i => classes[data.colourings[1].of[i]]], [data.head, i => p[i] / SIDE, data.meaning],
+  ["typical", i => typical[i] / SIDE, "how typical the node is of its cluster, from 0 to 1"],
 ];
 const rows = document.querySelector("#list tbody"), heads = document.querySelector("#list thead tr");
 const choose = document.getElementById("list-cluster"), text = document.getElementById("list-find");
@@ -141,8 +141,9 @@ function save(file, lines) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-COLUMNS.forEach(([title], k) => {
+COLUMNS.forEach(([title, , meaning], k) => {
   const head = made("th", undefined, heads), sorts = made("button", title, head);
+  if (meaning) head.title = meaning;
   head.scope = "col";
   sorts.type = "button";
   sorts.addEventListener("click", () => {

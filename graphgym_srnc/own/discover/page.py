@@ -64,6 +64,7 @@ def render(
     """
     discovery = found.discovery
     shown = map_data(found)
+    best = number.suggested(found.fits)
     return fill(
         Path(__file__).with_name("page.html"),
         title=plain(title),
@@ -72,11 +73,11 @@ def render(
         meaning=table.MEANINGS[found.head],
         rows=found.new,
         known=found.rows[: len(discovery.known)],
-        suggested=number.suggested(found.fits),
+        suggested=best,
         on_also=table.ON_ALSO,
         on_parts=table.ON_PARTS,
         on_evidence=table.on_evidence(found.also),
-        on_clarity=table.ON_CLARITY.format(head=found.head),
+        on_clarity=table.on_clarity(found.head, len(found.new), best),
         on_number=table.on_number(found.fits),
         map=shown,
         colours=shown["colourings"][0]["colours"],
@@ -114,6 +115,7 @@ def map_data(found: Analysis) -> dict[str, Any]:
         "x": _packed(places[:, 0]),
         "y": _packed(places[:, 1]),
         "head": found.head,
+        "meaning": table.MEANINGS[found.head].partition(": ")[2],
         "all": "all new clusters" if discovery.seeds.predicted else "all candidates",
         "colourings": _colourings(found, places, shown),
         "p": _packed(doubt[shown] * SIDE),
