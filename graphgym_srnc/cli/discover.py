@@ -60,8 +60,6 @@ def main(args: argparse.Namespace) -> None:
             written then.
     """
     arguments.check_least(args, clusters=0, new=0)
-    if args.labels_out:
-        check_place(Path(args.labels_out), args.overwrite, "--labels-out")
     outs = arguments.outputs(args)
     names = feedback.parse_names(args.name)
     if args.changes and not args.since:
@@ -92,7 +90,11 @@ def _discover(
     cluster_names: dict[str, str],
 ) -> list[str]:
     """Discover, write the files and return the lines to print."""
-    arguments.check_inputs(outs, [str(model.folder() or ""), args.labels])
+    folder = model.folder()
+    arguments.check_inputs(outs, [str(folder or ""), args.labels])
+    if args.labels_out:
+        inputs = [folder] if folder else []
+        check_place(Path(args.labels_out), args.overwrite, "--labels-out", inputs)
     place = _place(args, model)
     graph = place.graph
     evidence = Evidence.of(model.method)
@@ -160,9 +162,7 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
             "the labelled nodes of the run are not in this graph",
             "Give a run with one graph, and leave out --graph",
         )
-    if args.labels_out and folder is not None:
-        check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
-    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
+    names = of_folder(folder, graph.num_nodes, graph.num_features)
     corrected = {}
     if args.labels:
         with renamed({"labels": "--labels"}):
@@ -191,8 +191,7 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
                 "Give the folder of a run",
             )
         then = build.task_of(model).target
-    folder = model.folder()
-    found = of_folder(folder, then.num_nodes, then.num_features) if folder else Names()
+    found = of_folder(model.folder(), then.num_nodes, then.num_features)
     known = model.class_names[: model.method.task.num_known]
     label = model.predict(then).label
     return since.Earlier([*map(feedback.in_words, known)], label, features(then), found)
