@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Iterable, Sequence
 
 import pandas as pd
+from scipy.stats import friedmanchisquare
 from scores import (
     DEFAULTS,
     ORACLE,
@@ -158,7 +159,9 @@ class Pages:
         won = "directions won" if by_direction else "wins"
         head = ["SRNC+ minus", *([] if by_direction else [f"n ({shift.unit})"])]
         head += [shift.metrics[shift.metric], "95 % interval", won, "p", "Holm"]
-        head += ["runs won", "p", "Holm"] * several + [shift.metrics["macro_recall"]]
+        if several:
+            head += ["runs won", "p", "Holm"]
+        head.append(shift.metrics["macro_recall"])
         return table([*head, *(["directions won", "p"] if by_direction else ["p", "Holm"])], lines)
 
     def equal_choice(self, ours: str, row: str) -> str:
@@ -222,9 +225,10 @@ class Pages:
         full = score.groupby("block").mean().dropna(axis=1)
         if len(full) < statistics.LEAST_BLOCKS:
             return text
+        friedman = friedmanchisquare(*full.round(statistics.DECIMALS).to_numpy().T)
         return (
             f"{text} Friedman's test over the {len(full)} means of {full.shape[1]} methods:"
-            f" {self._p(statistics.friedman(full))}."
+            f" {self._p(friedman.pvalue)}."
         )
 
     def tuned_table(self, name: str) -> str:

@@ -90,7 +90,9 @@ def draw_difference(axes: Any, gap: float, y: float, ends: tuple[float, float]) 
 
 def legend_of_differences(made: Figure, at: str) -> None:
     looks = [{"color": color, "mfc": fill} for color, fill in DIFFERENCES.values()]
-    handles = [Line2D([], [], marker="o", ls="-" * (i < 3), **look) for i, look in enumerate(looks)]
+    handles = [
+        Line2D([], [], marker="o", ls="-" if i < 3 else "", **look) for i, look in enumerate(looks)
+    ]
     legend(made, handles, [*DIFFERENCES], at, ncols=2)
 
 

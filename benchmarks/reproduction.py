@@ -80,7 +80,9 @@ def line(key: str, scores: dict[str, list[float]]) -> list[str]:
     gap = mean(means) - mean(one["published"])
     error = mean(mean_std(values)[1] for values in scores.values())
     verdict = "yes" if abs(gap) <= POINT else "above" if gap > 0 else "**no**"
-    ours = figures(means) + f" (± {error:.1f})" * (error > 0)
+    ours = figures(means)
+    if error > 0:
+        ours += f" (± {error:.1f})"
     return [*first, ours, f"{gap:+.2f}", runs, verdict, one["source"]]
 
 

@@ -122,7 +122,8 @@ class Shift:
         name, first = self.names[row], row.partition("-")[0]
         if row in (OURS, DEFAULTS):
             return f"**{name}**"
-        return name + "‡" * (first not in PLAN["own"] and first not in reproduced())
+        is_reproduced = first in PLAN["own"] or first in reproduced()
+        return name if is_reproduced else f"{name}‡"
 
     def of(self, row: str) -> pd.DataFrame:
         return self.runs[self.runs.row == row]
@@ -232,7 +233,9 @@ def shifts() -> dict[str, Shift]:
         return Shift(pd.concat(parts), printed, PLAN["metrics"], "class sets", open_names)
 
     for graph, entry in graphs.items():
-        rows = PLAN["set_rows"] + PLAN["pubmed_rows"] * (graph == "pubmed")
+        rows = PLAN["set_rows"]
+        if graph == "pubmed":
+            rows = rows + PLAN["pubmed_rows"]
         out[graph] = opened([with_chosen(with_seeds(runs, graph, entry["seeds"], rows))], graph)
         out[f"{graph}-10"] = opened([with_seeds(runs, graph, 10, all_methods)], graph)
     for graph, entry in PLAN["developed"].items():

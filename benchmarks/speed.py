@@ -257,7 +257,7 @@ def compare_steps(graph: str, args: argparse.Namespace) -> list[list[str]]:
     lines = []
     for layer in args.layers:
         others = [name for name in NAMES if layer != "sgc" or name != "stock"]
-        own = ["labelled", "all"] + ["modularity"] * (layer != "sgc")
+        own = ["labelled", "all"] if layer == "sgc" else ["labelled", "all", "modularity"]
         taken = child(layer, args.rounds, *own, *others)["ms"]
         for other in others:
             for key in ("labelled", "all"):

@@ -26,8 +26,8 @@ from typing import Any, Iterator, NamedTuple, Sequence
 from graphgym_srnc.io import records
 from graphgym_srnc.io.settings import digest, flatten
 
-COMPARED = ("fingerprint", "selected", "history", "val", "test", "warnings", "verdict")
-"""What of a record must be equal, except for seconds."""
+COMPARED = ("fingerprint", "selected", "history", "val", "test", "verdict")
+"""What of a record must be equal, except for seconds, beside the text of its warnings."""
 
 
 class Stored(NamedTuple):
@@ -79,8 +79,14 @@ def repeat(stored: Stored) -> str:
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         new = place.result(cfg.seed)
-    found = difference(*({key: one.get(key) for key in COMPARED} for one in (stored.result, new)))
+    found = difference(compared(stored.result), compared(new))
     return "{}: {!r} there, {!r} now".format(*found) if found else ""
+
+
+def compared(result: records.Result) -> dict[str, Any]:
+    """What of a record must be equal; the warnings of early records have no codes."""
+    text = " ".join(records.warnings_of(result).values())
+    return {key: result.get(key) for key in COMPARED} | {"warnings": text}
 
 
 def difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:

@@ -72,7 +72,7 @@ def run_record(scores: list[float], **other) -> dict:
     best = scores.index(max(scores))
     made = {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "info": {}}
     made |= {"fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all"}
-    made |= {"warnings": [], "history": history, "lr": 0.01, "params": 10, "threads": 1}
+    made |= {"warnings": {}, "history": history, "lr": 0.01, "params": 10, "threads": 1}
     return made | {"seconds": 1.0} | {part: history[best][part] for part in ("val", "test")} | other
 
 
@@ -189,7 +189,8 @@ class Page(HTMLParser):
         self.words.append(data)
         if {"th", "td"} & {*self.open}:
             text, mark = self.tables[-1][-1][-1]
-            self.tables[-1][-1][-1] = text + data + " " * (self.open[-1] == "span"), mark
+            space = " " if self.open[-1] == "span" else ""
+            self.tables[-1][-1][-1] = text + data + space, mark
 
     @property
     def text(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from scipy.stats import sem, t
 
 
 @pytest.fixture(scope="module")
@@ -31,30 +30,6 @@ def test_the_committed_pages_are_what_the_files_give(results, monkeypatch, capsy
     assert results.main() == 0, capsys.readouterr().out
 
 
-def test_a_changed_page_and_one_without_a_template_are_found(
-    results, monkeypatch, tmp_path, capsys
-):
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
-    monkeypatch.setattr(results, "DOCS", tmp_path)
-    monkeypatch.setattr(results, "pages", lambda: {tmp_path / "a.md": "one\ntwo\n"})
-    monkeypatch.setattr("sys.argv", ["results.py", "--check"])
-    (tmp_path / "a.md").write_text("one\n2\n")
-    (tmp_path / "old.md").write_text("")
-    assert results.main() == 1
-    found = capsys.readouterr().out
-    assert "a.md differs" in found and "old.md has no template" in found
-
-    monkeypatch.setattr("sys.argv", ["results.py", "--no-plots"])
-    (tmp_path / "old.md").unlink()
-    assert results.main() == 0 and results.check(results.pages()) == []
-
-
-def test_the_variant_is_chosen_on_validation_and_the_first_if_equal(scores):
-    first = runs("a", "x", 0.1, 0.2, 0.3, val=(0.5, 0.5, 0.9))
-    chosen = scores.best_on_validation([first, runs("b", "x", 0.7, 0.8, val=(0.6, 0.5))], "c")
-    assert dict(zip(chosen.seed, chosen.micro_f1)) == {0: 0.7, 1: 0.2} and set(chosen.row) == {"c"}
-
-
 def test_differences_count_units_and_directions_once(scores):
     on_a = runs("srnc-plus", "a", 90.0, 70.0), runs("erm", "a", 80.0, 80.0)
     on_b = runs("srnc-plus", "b", 50.0), runs("erm", "b", 40.0, 10.0)
@@ -68,62 +43,6 @@ def test_differences_count_units_and_directions_once(scores):
     assert shift.mean("srnc-plus") == pytest.approx(65.0)
     one = scores.replace(shift, runs=every.assign(unit="the same classes"))
     assert one.gaps("erm", unit="runs") == pytest.approx([0.0, 10.0])
-
-
-def test_intervals_on_own_graphs_are_of_the_runs(scores):
-    gaps = scores.own_gaps("Cora", "PGL+GCN, threshold by unknown share")
-    assert gaps.ends == pytest.approx(t.interval(0.95, 9, gaps.mean, sem(gaps)))
-
-
-def test_friedmans_test_is_printed_of_enough_blocks(results):
-    pages = results.Pages()
-    assert "Friedman" in pages.ranks("citation") and "Friedman" not in pages.ranks("ten")
-
-
-def test_every_look_of_a_difference_is_in_the_legend(benchmark_of):
-    figures = benchmark_of("figures")
-    made, axes = figures.figure(2, 2)
-    for gap, low in ((2, 1), (-2, -3), (1, -1), (1, float("nan"))):
-        figures.draw_difference(axes, gap, 0, (low, 2 * gap - low))
-    dots = [line for line in axes.lines if line.get_marker() == "o"]
-    looks = [(dot.get_color(), dot.get_markerfacecolor()) for dot in dots]
-    assert looks == [*figures.DIFFERENCES.values()]
-
-
-def test_a_rival_is_marked_until_it_has_reproduced_its_paper(scores, monkeypatch):
-    monkeypatch.setattr(scores, "reproduced", lambda: {"a2gnn"})
-    rows = ["erm", "a2gnn-ppr", "cmd", "srnc-plus"]
-    shift = scores.Shift(pd.DataFrame(), {}, {}, "runs", {row: row for row in rows})
-    assert list(map(shift.name, rows)) == ["erm", "a2gnn-ppr", "cmd‡", "**srnc-plus**"]
-
-
-def test_the_summary_names_the_strongest_other_method(scores):
-    for label, name, row, _ in scores.SUMMARY:
-        shift = scores.shifts()[name]
-        others = [one for one in shift.rows() if not one.startswith((scores.OURS, "iid"))]
-        assert row == others[0], label
-
-
-def test_new_runs_replace_stored_ones(scores, monkeypatch, tmp_path, record_of_a_run):
-    file = tmp_path / "runs.csv"
-    old = (scores.DATA / "runs.csv").read_text(encoding="utf-8")
-    file.write_text(old, encoding="utf-8")
-    monkeypatch.setattr(scores, "DATA", tmp_path)
-    for _ in range(2):
-        assert scores.add("open_set:toy:erm", record_of_a_run) == 1
-    new = file.read_text(encoding="utf-8").splitlines()
-    (line,) = set(new) - set(old.splitlines())
-    assert line.startswith("open_set,toy,erm,0,") and len(new) == len(old.splitlines()) + 1
-
-
-@pytest.fixture
-def record_of_a_run(gym, tmp_path):
-    from graphgym_srnc.cli.main import main
-
-    folder = tmp_path / "runs"
-    words = "--no-figures --no-tensorboard erm.steps 1 train.max_episodes 0".split()
-    assert main(["run", "--cfg", "testing/erm", "--out-dir", str(folder), *words]) == 0
-    return folder
 
 
 def test_a_claim_is_judged_by_its_mean(benchmark_of, monkeypatch):

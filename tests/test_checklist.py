@@ -71,18 +71,6 @@ def test_every_step_is_done_for_a_method(name):
     assert not missing_of_method(name)
 
 
-def test_the_list_says_what_is_missing(monkeypatch):
-    monkeypatch.setattr(methods, "own_names", lambda: ["erm", *["new"] * 99])
-    monkeypatch.setattr(methods, "find", lambda name: type("NewMethod", (), {}))
-    files = [step.rpartition(": ")[2] for step in missing_of_method("new")]
-    assert files == [
-        "configs_gym/testing/new.yaml",
-        "SHIFTS of docs/site.py",
-        "docs/reference/api.md",
-        "CHANGELOG.md",
-    ]
-
-
 def test_each_loss_is_compared_with_another_computation():
     assert LOSSES and not is_compared("alignment.no_loss")
     assert not [loss for loss in sorted(LOSSES) if not is_compared(loss)], (

@@ -99,12 +99,3 @@ def test_pairs_of_networks_and_arguments_of_data_sets():
         "hu2020ogb",
         "bazhenov2024graphland",
     ]
-
-
-@pytest.mark.usefixtures("without_figures")
-def test_the_page_of_results_says_what_to_cite(stored_results, capsys):
-    out = stored_results / "page.html"
-    assert main(["report", str(stored_results / "results"), "--out", str(out)]) == 0
-    text = out.read_text("utf-8")
-    assert 'href="#cite"' in text and "We compare GCN (IID), SRNC and GCN" in text
-    assert "@inproceedings{hendrycks2017baseline," in text and "Revisiting Semi" in text

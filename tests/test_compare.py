@@ -163,11 +163,8 @@ def test_marks_and_ranks_against_scipy(three_methods):
         ranking = found.rankings["micro_f1", column]
         assert ranking.blocks == 10
         assert ranking.ranks == pytest.approx(dict(zip(("GCN", "PGL+GCN", "SRNC"), expected)))
-        assert ranking.friedman == pytest.approx(scipy.stats.friedmanchisquare(*blocks.T).pvalue)
         assert ranking.difference == statistics.critical_difference(3, 10)
     assert found.mean_ranks("micro_f1") == pytest.approx(ranking.ranks)
-    told = r"\nCora +Micro-F1 +10 +[\de.-]+ +1\.05 +\S+ +\S"
-    assert re.search(told, render.text(table_of(three_methods)).replace("\n\n", "\n"))
     # Of a metric of which less is better, the same rows are best.
     less = table_of(three_methods, metrics=["unknown_fpr95"])
     assert cell(less, ROWS[best], metric="unknown_fpr95").best
@@ -220,7 +217,6 @@ def test_runs_that_mask_the_same_classes_count_once(tmp_path):
     assert one.pairs == 3 and one.difference == pytest.approx(np.mean(gaps))
     assert one.p == pytest.approx(scipy.stats.wilcoxon(gaps).pvalue)
     assert found.rankings["micro_f1", "Cora"].blocks == 3
-    assert "Fewer than 6 splits are too few" in remarks(found)
     means = [np.mean([ours[seed] for seed in seeds]) for seeds in sets]
     assert (one.low, one.high) == statistics.interval(means)
     ends = one.difference_low, one.difference_high
@@ -286,7 +282,7 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, three_methods):
     store_runs(tmp_path, "z", [0.5], task="synthetic/small")
     mixed = table_of(tmp_path)
     assert mixed.columns == ["synthetic/open_set", "Cora", "synthetic/small"]
-    assert "No mean over the columns, neither of scores nor of ranks" in remarks(mixed)
+    assert not {"mean", "rank"} & {*tables.means(mixed, "micro_f1").head}
     for method, unseen in itertools.product(("erm", "pgl"), ([], [3])):
         record = {"info": {"unseen": unseen}, "test": three_scores(0.5) | {"own": 3.25}}
         words = {"task": "file/mine", "record": record, "file__num_unseen": len(unseen)}
@@ -298,17 +294,15 @@ def test_what_cannot_be_averaged_is_not_averaged(tmp_path, three_methods):
 
 def test_graphs_of_your_own_have_no_mean(tmp_path):
     """Their labels differ; with hidden classes they are a benchmark."""
-    why = "No mean over the columns, neither of scores nor of ranks: each column is a graph of your"
-    for unseen, is_averaged in ((0, False), (1, True)):
-        folder = tmp_path / str(unseen)
+    for unseen, is_averaged in (([], False), ([3], True)):
+        folder = tmp_path / str(len(unseen))
         for graph in ("first", "second"):
-            record = {"info": {"unseen": [3] * unseen}}
-            words = {"record": record, "file__num_unseen": unseen, "task": f"file/{graph}"}
+            record = {"info": {"unseen": unseen}}
+            words = {"record": record, "file__num_unseen": len(unseen), "task": f"file/{graph}"}
             store_runs(folder, graph, [0.5, 0.6], **words)
         found = table_of(folder)
         assert found.columns == ["first", "second"]
-        head = tables.means(found, "micro_f1").head
-        assert ("mean" in head, why in remarks(found)) == (is_averaged, not is_averaged)
+        assert ("mean" in tables.means(found, "micro_f1").head) == is_averaged
 
 
 # Settings, rows and columns.
@@ -551,7 +545,6 @@ def test_the_papers_numbers_beside_ours(tmp_path):
         ["micro_f1", "PGL+SAGE", "Cora, num_unseen 3", 0.733, 0.043],
         ["macro_recall", "PGL+SAGE", "Cora, num_unseen 3", 0.718, 0.05],
     ]
-    assert f"{other}: no row of the paper has the same srnc.pseudo_labels" in remarks(found)
     assert (Path(__file__).parents[1] / paper.DETAILS).is_file() and paper.DETAILS in remarks(found)
     text = render.text(found)
     assert re.search(r"PGL\+SAGE +75\.0 ± 5\.0 \(2\) +73\.3 ± 4\.3 ", text)
@@ -638,14 +631,13 @@ def test_several_scores_are_one_table_that_explains_itself(three_methods):
     found = table_of(three_methods, metrics=metrics, columns=["task"], against="erm")
     latex = render.to_latex(found)
     markdown = render.to_markdown(found)
-    assert latex.count(r"\begin{tabular}") == 3 == markdown.count("###")  # and tests of ranks
+    assert latex.count(r"\begin{tabular}") == 2 == markdown.count("###")
     groups = r" & \multicolumn{4}{c}{Micro-F1} & \multicolumn{4}{c}{unknown FPR95} \\"
     assert groups + "\n\\cmidrule(lr){2-5}\\cmidrule(lr){6-9}\nmethod & CiteSeer" in latex
     captions = re.findall(r"\\caption\[.*?\]\{(.*)\}", latex)
     assert captions == [
         "Micro-F1 and unknown FPR95 on test, \\%, mean $\\pm$ std.",
         "Micro-F1 and unknown FPR95 on test, \\%, difference to GCN.",
-        "Tests of ranks, which have less power than the pairwise tests of the marks.",
     ]
     caption, differences = re.findall(r"^\{\\footnotesize (.*)\\par\}$", latex, re.M)
     assert differences.startswith("Difference to GCN: mean over 10 pairs, in square brackets")
@@ -656,7 +648,6 @@ def test_several_scores_are_one_table_that_explains_itself(three_methods):
     assert r"\begin{table}[t]" in alone and "multicolumn" not in alone
     labels = [r"\label{tab:cora-micro-f1-means}", r"\label{tab:citeseer-cora-micro-f1-means}"]
     assert [label in latex for label in labels] == [False, True] and labels[0] in alone
-    assert "& 1.05 & " in alone and "critical difference" in alone
     assert re.search(r"\n(SRNC|PGL\+GCN) & \\textbf\{.*\} & 1\.\d ", alone)
 
 
@@ -741,11 +732,16 @@ def test_a_share_of_held_out_labels_that_is_no_number_makes_a_record_unreadable(
         collect([home])
 
 
-def test_tables_are_written_and_shown(tmp_path, capsys):
-    told = {"warnings": ["fell to 1"], "verdict": {"sentences": {"balance": "Bad."}}}
+@pytest.mark.parametrize(
+    "warned",
+    [lambda value: {"fall": f"fell to {value}"}, lambda value: [f"fell to {value}"]],
+    ids=["with codes", "without"],
+)
+def test_tables_are_written_and_shown(tmp_path, capsys, warned):
+    told = {"warnings": warned(1), "verdict": {"sentences": {"balance": "Bad."}}}
     settings = {"backbone": "sageconv", "record": told | {"hidden_classes": ["a", "b"]}}
     home = store_runs(tmp_path, "one", [0.5, 0.7], "srnc_plus", **settings)
-    records.write_record(home / "1", records.read_results(home)[1] | {"warnings": ["fell to 2"]})
+    records.write_record(home / "1", records.read_results(home)[1] | {"warnings": warned(2)})
     rows = [summary.summarise("one|two", records.read_results(home))]
     summary.write(tmp_path, rows)
     (read,) = csv.DictReader((tmp_path / "summary.csv").open())

@@ -16,8 +16,7 @@ from graphgym_srnc import ERM, PGL, SRNC, SRNCPlus
 from graphgym_srnc.backbones import Batches, EncoderSpec, build, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import features, labels, read
-from graphgym_srnc.losses.alignment import map_clusters
+from graphgym_srnc.data import features, read
 
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
@@ -67,14 +66,6 @@ def operations(function) -> Counter:
     return Counter({event.key: event.count for event in profile.key_averages()})
 
 
-def test_a_product_prepares_no_gradient_of_its_own():
-    matrix = Sparse(scipy.sparse.random_array((30, 20), density=0.2, dtype=np.float32))
-    dense = torch.ones(20, 4, requires_grad=True)
-    found = operations(lambda: (matrix @ dense).sum().backward())
-    assert found["aten::_embedding_bag"] == 0
-    assert found["aten::_embedding_bag_forward_only"] == 2
-
-
 @pytest.mark.parametrize(("columns", "products"), [(64, 3), (100, 6), (8, 1)])
 def test_a_large_operand_is_read_in_blocks(columns, products):
     rng = np.random.default_rng(0)
@@ -85,14 +76,6 @@ def test_a_large_operand_is_read_in_blocks(columns, products):
     assert found["aten::_embedding_bag_forward_only"] == products
     expected = torch.from_numpy(values.toarray()).T @ dense
     torch.testing.assert_close(matrix.transposed_product(dense), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_classes_of_a_single_cluster_are_not_summed():
-    log_q = torch.randn(50, 9).log_softmax(1).requires_grad_()
-    mapped = map_clusters(torch.tensor([0, 1, 2, 3, 3, 4, 5, 5, 5]), 6)
-    found = operations(lambda: mapped(log_q).sum().backward())
-    assert found["LogsumexpBackward0"] == 2
-    assert found["aten::index_select"] == 1
 
 
 @pytest.mark.parametrize(("size", "views"), [(60, 1), (59, 12)])
@@ -149,30 +132,3 @@ def test_a_graph_folder_is_read_once(command, own_run, tmp_path, monkeypatch):
     out = {"predict": "all.csv", "discover": "page.html"}[command]
     assert not main([command, "results/a", "--out", str(tmp_path / out)])
     assert files["nodes.csv"] == files["edges.csv"] == 1
-
-
-class Cell(str):
-    """A text that counts how often it is looked at."""
-
-    looks = 0
-
-    def lower(self):
-        Cell.looks += 1
-        return super().lower()
-
-
-@pytest.mark.parametrize(
-    ("cells", "most"), [(["doc-1"] * 50, 0), (["a.b"] * 50, 1), (["1.0"] * 50, 50)]
-)
-def test_ids_that_are_words_are_not_looked_at_one_by_one(cells, most, monkeypatch):
-    monkeypatch.setattr(Cell, "looks", 0)
-    labels.whole_numbers([*map(Cell, cells)])
-    assert Cell.looks == most
-
-
-def test_scalings_share_the_places_of_features():
-    graph = make_graph()
-    graph.x = torch.eye(60, 40)
-    row, length = (prepare(graph, features).x.matrix for features in ("row", "l2"))
-    assert np.shares_memory(row.indices, length.indices)
-    assert not np.shares_memory(row.data, length.data)

@@ -63,7 +63,9 @@ class Net:
 def table(columns: dict[str, Any], mark: str = ",", head: bool = True) -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=mark, lineterminator="\n")
-    writer.writerows([[*columns]] * head + [*zip(*columns.values())])
+    if head:
+        writer.writerow(columns)
+    writer.writerows(zip(*columns.values()))
     return out.getvalue()
 
 
@@ -133,7 +135,7 @@ def r_table(columns: dict[str, list[Any]], mark: str = " ", quote: str = '"') ->
     """As R's write.table: names of rows without a name above them."""
     rows = [[*columns], *([k + 1, *row] for k, row in enumerate(zip(*columns.values())))]
     texts = (
-        [f"{quote}{cell}{quote}" * isinstance(cell, str) or str(cell) for cell in row]
+        [f"{quote}{cell}{quote}" if isinstance(cell, str) else str(cell) for cell in row]
         for row in rows
     )
     return "".join(mark.join(row) + "\n" for row in texts)
@@ -251,7 +253,8 @@ READ: dict[str, Callable[[Net], Files]] = {
     "lone quotes between tabs": links_only(
         lambda net: "a\tb\tsaid\n"
         + "".join(
-            f"{a}\t{b}\t{chr(34) * (k in (1, 4))}so\n" for k, (a, b) in enumerate(net.pairs())
+            f"{a}\t{b}\t{chr(34) if k in (1, 4) else ''}so\n"
+            for k, (a, b) in enumerate(net.pairs())
         ),
         "l.tsv",
     ),
@@ -307,27 +310,7 @@ def arrows(net: Net) -> list[dict[str, Any]]:
     return [{"source": a, "target": b} for a, b in net.pairs()]
 
 
-def apoc(net: Net) -> str:
-    nodes = [
-        {"type": "node", "id": id, "labels": ["Person"], "properties": {"team": label}}
-        for id, label in zip(net.ids, net.labels)
-    ]
-    links = [
-        {"type": "relationship", "id": str(k), "label": "KNOWS"}
-        | {"start": {"id": a, "labels": ["Person"]}, "end": {"id": b, "labels": ["Person"]}}
-        for k, (a, b) in enumerate(net.pairs())
-    ]
-    return "".join(json.dumps(row) + "\n" for row in [*nodes, *links])
-
-
-def by_place(net: Net) -> str:
-    nodes = [{"name": id, "team": label} for id, label in zip(net.ids, net.labels)]
-    links = [{"source": a, "target": b, "value": 1} for a, b in net.links]
-    return json.dumps({"nodes": nodes, "links": links})
-
-
 WHOLE: dict[str, Callable[[Net], tuple[str, Any]]] = {
-    "by place": lambda net: ("g.json", by_place(net)),
     "by id": lambda net: ("g.json", json.dumps({"nodes": objects(net), "links": arrows(net)})),
     "Cytoscape": lambda net: (
         "g.cyjs",
@@ -352,14 +335,6 @@ WHOLE: dict[str, Callable[[Net], tuple[str, Any]]] = {
             {"from": a, "to": b} for a, b in net.pairs()
         ]}),
     ),
-    "JSON Graph Format": lambda net: (
-        "g.json",
-        json.dumps({"graph": {
-            "nodes": {node["id"]: {"metadata": {"team": node["team"]}} for node in objects(net)},
-            "edges": arrows(net),
-        }}),
-    ),
-    "Neo4j": lambda net: ("g.jsonl", apoc(net)),
     "GraphML as .gml": lambda net: (
         "g.gml", written(lambda path: networkx.write_graphml(net.networkx(), path))
     ),

@@ -190,7 +190,7 @@ def test_clarity_tells_one_class_from_several(graph):
     topics = representation.topics(graph).numpy()
     topics = topics / np.linalg.norm(topics, axis=1, keepdims=True)
     for num_new, verdict in ((1, "perhaps mixed"), (3, "clear")):
-        found = find(graph, p, num_new).named({1: "a name"})  # a named one is no leftover
+        found = find(graph, p, num_new).named({"1": "a name"})  # a named one is no leftover
         rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
         assert [row.verdict for row in rows] == [verdict] * num_new
         for row in rows:
@@ -238,7 +238,10 @@ def test_candidates_where_no_node_is_unknown():
         assert found.head == "missing labels" and not found.discovery.seeds.predicted
         nodes = torch.cat([row.cluster.nodes for row in found.new])
         assert len(nodes) > 40 and (graph.y[nodes] >= 3).double().mean() > 0.95
-        assert "missing labels" in table.to_text(found.new, found.head).splitlines()[0]
+        said = table.to_text(found.new, found.head)
+        assert "missing labels" in said.splitlines()[0] and "Most clear clusters" in said
+        said = table.to_text(found.new, found.head, len(found.new) - 1)
+        assert "With more clusters than suggested" in said and "Most clear" not in said
         html = page.render("t", found, {}, {}, [])
         assert html.index(told) < html.index("<h2>") and "known: a" in html
         assert '"candidate 1' in html and '"new 1' not in html
@@ -282,7 +285,7 @@ def test_groups_of_known_nodes_that_lack_labels():
     # A group is named by its number, like a cluster, and its nodes get labels like those of one.
     assert [row.found.number for row in found.also] == [*range(2, 2 + len(found.also))]
     y = torch.where(given < 0, 3, given)
-    named = found.discovery.named({2: "hidden"})
+    named = found.discovery.named({"2": "hidden"})
     made = feedback.labels(named, {"train": (given >= 0).nonzero().view(-1)}, y)
     assert made.label.count("hidden") == len(made.added) >= 5
     assert made.added <= {*first.nodes.tolist()}
@@ -332,7 +335,7 @@ def test_suggested_number_on_planted_blocks(classes):
     assert [*found.fits] == [*range(1, 11)] and len(found.new) == classes - 3
     total = sum(cluster.modularity for cluster in found.discovery.every)
     assert found.fits[classes - 3].modularity == pytest.approx(total, abs=0.01)
-    new = f"{classes - 3} new cluster{'s' * (classes > 4)}."
+    new = "1 new cluster." if classes == 4 else f"{classes - 3} new clusters."
     assert table.on_number(found.fits).startswith(f"Links, stability and words suggest {new}")
 
 
@@ -477,7 +480,7 @@ def analysed(graph: Data, found: clusters.Discovery, names: Names = Names()) -> 
 def test_page_and_tables_are_whole_and_escaped(graph):
     texts = [f"{NASTY} {i}" for i in range(300)]
     names = Names(None, texts, [f"={NASTY}{i}" for i in range(60)], ["https://a.org/?q=1"] * 300)
-    found = find(graph, posterior_of(graph), 3, [f"={NASTY}"] * 3).named({1: NASTY})
+    found = find(graph, posterior_of(graph), 3, [f"={NASTY}"] * 3).named({"1": NASTY})
     found.new[1] = clusters.replace(found.new[1], small=6)
     whole = analysed(graph, found, names)
     rows = whole.new
@@ -563,7 +566,7 @@ def test_bad_names(found):
     ):
         with pytest.raises(InputError, match="names"):
             feedback.parse_names(["2=fine", word])
-    for wrong in (0, 4, "1a"):
+    for wrong in ("0", "4", "1a"):
         with pytest.raises(
             InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"
         ):
@@ -750,7 +753,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
 
 def test_a_table_of_all_nodes(graph, found):
     named = Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
-    columns = table.of_nodes(found.named({1: "new art"}), named, clusters.layout(found))
+    columns = table.of_nodes(found.named({"1": "new art"}), named, clusters.layout(found))
     heads = "node id text x y class p_unknown cluster part cluster_name newness typical"
     assert list(columns) == heads.split()
     new = found.new[0]

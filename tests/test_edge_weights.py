@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from graphgym_srnc import ShiftWarning, from_frames, from_networkx
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.cli.make import make_graph
-from graphgym_srnc.data import files, folder
+from graphgym_srnc.data import files
 
 IDS = [f"p{number}" for number in range(8)]
 NODES = pandas.DataFrame({"id": IDS, "size": [1.5 * k for k in range(8)], "label": [*"ab"] * 4})
@@ -178,20 +178,3 @@ def test_numbers_of_rows_from_0_or_from_1_are_two_readings(tmp_path):
     assert told in str(refused("edges", from_frames, nodes, ends))
     clear = ends.replace(1, 0)
     assert from_frames(nodes, clear).edge_index.min() == 0
-
-
-def test_ids_that_are_texts_too_are_told_as_both(tmp_path):
-    nodes = NODES.assign(id=[f"graph theory {number}" for number in range(8)])
-    links = pandas.DataFrame({"a": nodes["id"][:-1].array, "b": nodes["id"][1:].array})
-    made = from_frames(nodes, links, text="id", numbers="size")
-    assert (
-        made.notes[-1]
-        == "columns: ids from id; classes from label; text from id; numbers from size"
-    )
-
-
-def test_a_folder_with_weights_has_one_row_per_edge(tmp_path):
-    made, _ = make_graph(*tables(tmp_path, frame(RING)), numbers=["size"], weight="strength")
-    folder.write(made, tmp_path / "g", False)
-    table = pandas.read_csv(tmp_path / "g/edges.csv")
-    assert len(table) == 8 and sorted(table["weight"]) == sorted(w for *_, w in RING)

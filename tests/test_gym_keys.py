@@ -10,7 +10,6 @@ import pytest
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.train import GraphGymDataModule
 
-from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError, each
 from graphgym_srnc.gym import keys
 from graphgym_srnc.io.settings import flatten
@@ -81,15 +80,6 @@ def test_keys_of_graphgyms_layers_are_refused_with_ours(gym, key):
         gym.load_config("testing/erm", [key, value])
 
 
-def test_keys_that_are_named_instead_exist(gym):
-    known = flatten(gym.load_config("testing/erm"))
-    for text in keys.INSTEAD.values():
-        for word in text.format(mode="erm", shift="open_set").replace(",", " ").split():
-            block, _, name = word.rstrip(".:").partition(".")
-            if block in ("erm", "open_set", "gnn", "optim", "train", "dataset") and name:
-                assert f"{block}.{name}" in known, word
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -118,26 +108,3 @@ def test_the_device_is_that_of_the_run(gym):
     for words in (["device", "cuda"], ["accelerator", "cuda", "device", "cpu"]):
         with pytest.raises(InputError, match="^device: got"):
             gym.load_config("testing/erm", words)
-
-
-def test_a_grid_tells_each_refused_key_once(tmp_path, capsys):
-    grid = "gnn.layers_pre_mp p [1,2]\noptim.scheduler s ['cos','step']\n"
-    (tmp_path / "grid.txt").write_text(grid + "gnn.layer_type l ['gcnconv','gcncov']\n")
-    words = ["grid", "--cfg", "testing/erm", "--grid", str(tmp_path / "grid.txt")]
-    assert main([*words, "--out-dir", str(tmp_path / "out"), "--name", "g"]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert sorted(line.split(": ")[1] for line in told) == [
-        "gnn.layer_type",
-        "gnn.layers_pre_mp",
-        "optim.scheduler",
-    ]
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_name_that_the_shift_does_not_read_is_said_to_be_unused(tmp_path, capsys):
-    words = ["run", "--cfg", "testing/erm", "--out-dir", str(tmp_path), "--name", "a", "erm.steps"]
-    words += ["2", "dataset.name", "Cora", "view_emb", "True", "--no-figures", "--no-tensorboard"]
-    assert main(words) == 0
-    assert (
-        "does not read view_emb, dataset.name; the value has no effect" in capsys.readouterr().err
-    )

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 from torch_geometric.graphgym import register
-from torch_geometric.graphgym.config import CN, set_cfg
 from torch_geometric.graphgym.config import cfg as global_cfg
+from torch_geometric.graphgym.config import set_cfg
 from torch_geometric.graphgym.loader import create_dataset
 from torch_geometric.graphgym.logger import create_logger
 from torch_geometric.graphgym.model_builder import create_model
@@ -34,19 +34,6 @@ def main_cfg(gym, tmp_path, monkeypatch):
 
 def lines(path):
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
-
-
-def test_config_dict_is_ignored_unless_set_cfg_runs_again(gym):
-    def late(cfg):
-        cfg.late = 1
-
-    register.register_config("late", late)
-    assert "late" not in global_cfg
-    assert "late" in gym.load_config() and gym.load_config().late == 1
-    assert "srnc" in global_cfg
-    fresh = CN()
-    set_cfg(fresh)
-    assert "srnc" in fresh and "late" in fresh
 
 
 def test_the_loader_gives_three_loaders_to_a_method_alone(main_cfg):

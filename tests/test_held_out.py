@@ -114,16 +114,6 @@ def test_the_linear_controls_are_cross_validated_logistic_regression(run_with_wr
     assert right["linear"].tolist() != right["linear_hops"].tolist()
 
 
-def test_coordinates_in_the_space_of_few_rows_have_the_same_inner_products():
-    graph = make_graph(num_nodes=40)
-    graph.x = torch.rand(40, 30, generator=torch.Generator().manual_seed(0))
-    prepared = prepare(graph)
-    few = held_out._with_hop_means(prepared, torch.arange(20))
-    many = held_out._with_hop_means(prepared, torch.cat([torch.arange(20)] * 5))
-    assert few.shape == (20, 20) and many.shape == (100, 90)
-    np.testing.assert_allclose(few @ few.T, (many @ many.T)[:20, :20], atol=1e-5)
-
-
 def test_a_control_with_too_many_numbers_is_left_out(run_with_wrong_labels, monkeypatch):
     loaded = build.load_model(run_with_wrong_labels / "r")
     task = build.task_of(loaded)
@@ -513,14 +503,3 @@ def test_too_high_probabilities_in_small_components():
     draws = (rng.random((400, 40)) < chances).sum(1).tolist()
     assert sum(warning(right, 40, chances.mean()) != "" for right in draws) <= 8
     assert sum(warning(right, 40, chances.mean() + 0.3) != "" for right in draws) >= 300
-
-
-def test_the_first_disagreements_have_titles():
-    frame = pandas.DataFrame({"given_label": ["a", "b"], "split": ["train", "train"]})
-    frame = frame.assign(
-        id=["n1", "n2"], probability=0.8, p_given_label=0.1, title=["A mollusc", "x" * 60]
-    )
-    frame["class"] = "c"
-    _, head, first, second = predictions.on_disagreements(frame, frame, True)
-    assert head.split()[-1] == "title" and first.split() == ["n1", "a", "0.10", "c", "A", "mollusc"]
-    assert second.split()[-1] == "x" * 49 + "…"

@@ -195,13 +195,6 @@ def test_a_warning_reaches_the_user():
     assert sum("similar labels" in str(warning.message) for warning in told) == 2
 
 
-def test_graphs_and_verdicts_are_shown_in_words(model):
-    nodes = pandas.DataFrame({"x": np.arange(V) / 7, "section": ["a", "b"] * (V // 2)})
-    with pytest.warns(RuntimeWarning, match=r"perhaps .*section \(2 values\)"):
-        made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
-    assert type(made) is Data and "largest_class" in repr(model.verdict_)
-
-
 # ---- settings of torch ----
 
 

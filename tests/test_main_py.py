@@ -86,7 +86,7 @@ def test_its_folder_is_that_of_the_command_line(gym, main_py, capsys, tmp_path):
         log = (folder / "logging.log").read_text()
         episodes = [line for line in log.splitlines() if line.startswith("episode ")]
         assert len(episodes) == len(record["history"])
-        why = [*record["warnings"], *record["verdict"]["sentences"].values()]
+        why = [*record["warnings"].values(), *record["verdict"]["sentences"].values()]
         assert log.count("warning: ") == len(why) and all(text in log for text in why)
 
     lines = list(csv.DictReader((left / "agg" / "test_best.csv").open()))

@@ -107,33 +107,6 @@ def metadata_of(wheel: zipfile.ZipFile) -> tuple[Message, str]:
     return Parser().parsestr(wheel.read(info).decode()), info.removesuffix("METADATA")
 
 
-LINK = re.compile(r"\]\(([^)]+)\)")
-
-
-def test_long_description_has_no_dead_link(wheel, tmp_path):
-    """Without a repository there are no relative links, and with one they are absolute."""
-    pages = [metadata_of(wheel)[0].get_payload()]
-    citation = copied(tmp_path) / "CITATION.cff"
-    text = re.sub("^repository-code:.*\n", "", citation.read_text(encoding="utf-8"), flags=re.M)
-    address = "https://example.org/us/srnc"
-    citation.write_text(f"{text}repository-code: {address}\n", encoding="utf-8")
-    run(sys.executable, "-m", "build", "--no-isolation", "--wheel", tmp_path)
-    built = zipfile.ZipFile(next((tmp_path / "dist").glob("*.whl")))
-    metadata, _ = metadata_of(built)
-    pages.append(metadata.get_payload())
-    assert all("# graphgym-srnc" in page and "## First run" in page for page in pages)
-    assert all(link.startswith("https://") for page in pages for link in LINK.findall(page))
-
-    readme = LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    release = f"v{graphgym_srnc.__version__}"
-    ours = [
-        re.sub(rf"^{address}/(?:blob|raw)/{re.escape(release)}/", "", link)
-        for link in LINK.findall(pages[1])
-    ]
-    assert ours == readme and f"]({address}/raw/{release}/docs/images/" in pages[1]
-    assert f"Repository, {address}" in metadata.get_all("Project-URL")
-
-
 def test_citation_is_of_this_version():
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {graphgym_srnc.__version__}\n" in text

@@ -209,7 +209,7 @@ class Typing(MLP):
     operator = "gnc"
 """
 for name, (words, _) in SIGNATURES.items():
-    passed = "**base" * ("base" in words)
+    passed = "**base" if "base" in words else ""
     MISTAKES += f"""
 class {name}(Supervised):
     def __init__(self, {words}):
@@ -359,18 +359,4 @@ def test_a_layer_that_cannot_run_is_one_line(gym, task, layer, words):
     cfg = gym.load_config("testing/erm", ["gnn.layer_type", layer, "gnn.dim_inner", "8"])
     wanted = f"gnn.layer_type: the layer '{layer}' failed.*{words}"
     with pytest.raises(InputError, match=wanted):
-        gym.fit(cfg, task)
-
-
-def test_a_lack_of_memory_is_not_blamed_on_the_layer(gym, task):
-    class Large(torch.nn.Module):
-        def __init__(self, config, **kwargs):
-            super().__init__()
-
-        def forward(self, batch):
-            return torch.empty(2**60)
-
-    register.layer_dict["large"] = Large
-    cfg = gym.load_config("testing/erm", ["gnn.layer_type", "large", "gnn.dim_inner", "8"])
-    with pytest.raises(RuntimeError, match="allocate memory"):
         gym.fit(cfg, task)

@@ -10,7 +10,6 @@ from tasks import CLOSE_SET, ESTIMATORS, masked_graph, tiny_estimator
 from torch_geometric.data import Data
 
 from graphgym_srnc import api, load
-from graphgym_srnc.cli.main import main
 from graphgym_srnc.methods.shared.scores import SCORES
 from graphgym_srnc.train.metrics import classification_scores, detection_scores
 
@@ -85,13 +84,3 @@ def test_nodes_without_a_label_may_be_unknown_by_default(name):
     assert tiny_estimator(name, open_set=False).fit(bare()).classes_.tolist() == [0, 1, 2]
     # Where every node has a label of a training class, no node can be of another one.
     assert tiny_estimator(name).fit(bare(90)).classes_.tolist() == [0, 1, 2]
-
-
-def test_commands_have_the_same_default(tmp_path, capsys):
-    graph = bare()
-    arrays = {key: value.numpy() for key, value in graph.to_dict().items() if key != "train_mask"}
-    np.savez(tmp_path / "g.npz", **arrays)
-    run = ["run", "--cfg", "own", "--name", "own", "--out-dir", str(tmp_path), "train.mode", "erm"]
-    run += ["erm.steps", "5", "dataset.name", str(tmp_path / "g.npz"), "file.num_val", "15"]
-    assert main([*run, "file.num_test", "15", "--no-figures", "--no-tensorboard"]) == 0
-    assert load(tmp_path / "own").classes_[-1] in (-1, "unknown")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
-import networkx
 import numpy as np
 import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphgym_srnc import from_frames, from_networkx
+from graphgym_srnc import from_frames
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import files, labels
 from graphgym_srnc.errors import InputError
@@ -81,36 +79,6 @@ def test_usual_names_of_ends_are_found_wherever_they_stand(number, names, tmp_pa
     assert "links join the columns " + " and ".join(names.split(",")) in capsys.readouterr().out
 
 
-BY_CELLS = {"cites,{a},0.5,{b}": "kind,p,w,o", "{k},{a},{b}": "", "{w},{a},{b}": "w,p,o"}
-
-
-@pytest.mark.parametrize("line, head", BY_CELLS.items())
-def test_ends_without_usual_names_are_the_columns_of_ids(line, head, tmp_path, capsys):
-    is_clear, text = "{w}" not in line, lines(line, head)  # such weights are ids too
-    status, out = make_links(tmp_path, text, *([] if is_clear else ["--ends", "p", "o"]))
-    assert status == 0 and links_of(out) == {*LINKS}
-    if not is_clear:
-        assert make_links(tmp_path, text)[0] == 2 and "--ends p o" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("1,2,3\n4,5,3\n", {(1, 2), (4, 5)}),
-        ("# a comment\n1 2 9.5\n\n4 3 0.5\n", {(1, 2), (3, 4)}),
-        ("\n".join(f"{a}.0,{b}" for a, b in LINKS), {*LINKS}),
-    ],
-    ids=lambda value: value[:9].replace("\n", " ") if isinstance(value, str) else "",
-)
-def test_lines_of_links_without_names(text, expected, tmp_path, capsys):
-    suffix = ".txt" if text[0] == "#" else ".csv"
-    (tmp_path / f"l{suffix}").write_text(text)
-    nodes = node_table(tmp_path / "n.csv")
-    status, out = make(tmp_path, nodes, tmp_path / f"l{suffix}", "--numbers", "a")
-    assert status == 0 and expected <= links_of(out)
-    assert "is read as a link" in capsys.readouterr().out
-
-
 # Labels.
 
 
@@ -130,7 +98,7 @@ WORDS = ["", "nan", "NaN", "?", "art", "Art", "01", "1.0", "1", "unknown", " law
 @given(st.lists(st.one_of(st.integers(-1, 5), st.floats(-1, 5), st.sampled_from(WORDS))))
 def test_labels_are_equal_only_if_they_are_written_so_or_are_one_whole_number(cells):
     written = [str(cell).strip() for cell in cells]
-    cleaned, told = labels.cleaned([str(cell) for cell in cells])
+    cleaned, told, _ = labels.cleaned([str(cell) for cell in cells])
     assert len(cleaned) == len(cells) and "nan" not in map(str.lower, cleaned)
     for a, label in zip(written, cleaned):
         assert label in ("", a) or float(label) == float(a)
@@ -151,6 +119,9 @@ def test_a_column_whose_values_hardly_repeat_is_no_class(tmp_path, capsys):
     assert "perhaps team (3 values)" in capsys.readouterr().err
     status, out = make_links(tmp_path, text, label=persons, **{"class": TEAMS})
     assert status == 0 and [*labels_of(out).values()] == TEAMS
+    pairs = [f"Pair {i // 2}" for i in range(V)]
+    status, out = make_links(tmp_path, text, label=pairs)
+    assert status == 0 and [*labels_of(out).values()] == pairs
 
 
 # Files as they are found.
@@ -242,14 +213,6 @@ def test_contradictory_tables_are_refused(name, text, told, tmp_path):
 # Frames and tables are one graph.
 
 
-@pytest.mark.parametrize("ids", [[2, 0, 1], ["b", "c", "a"]])
-def test_a_column_of_ids_goes_before_an_index_that_counts(ids):
-    nodes = pandas.DataFrame({"id": ids, "w": [1.0, 2.0, 3.0], "label": ["x", None, "y"]})
-    made = from_frames(nodes, pandas.DataFrame({"s": ids[:1], "t": ids[2:]}))
-    assert [*made.ids] == ids and made.feature_names == ["w"]
-    assert {tuple(sorted(edge)) for edge in made.edge_index.T.tolist()} == {(0, 2)}
-
-
 def test_frames_and_tables_are_the_same_graph(tmp_path):
     options = {"text": ["title"], "numbers": ["*"], "categories": ["land"], "spectral": 3}
     words, lands = ["alpha beta", "gamma delta", "epsilon zeta alpha"], ["US", "DE", None]
@@ -273,45 +236,6 @@ def test_frames_and_tables_are_the_same_graph(tmp_path):
     np.testing.assert_array_equal(made.edge_index.numpy(), np.asarray(fields["edge_index"]))
     assert made.y.tolist() == fields["y"].tolist() and made.ids == frame["id"].tolist()
     assert made.feature_names == (out / "words.txt").read_text().split("\n")[:-1]
-
-
-def test_notes_and_errors_of_frames():
-    frame = pandas.DataFrame({"label": [0, 1, 0], "age": [1.0, 2.0, 4.0]})
-    edges = pandas.DataFrame({"x": [0, 1], "y": [1, 2], "z": [2, 0]})
-    with pytest.raises(InputError, match="a DataFrame|pandas.DataFrame"):
-        from_frames(frame, edges.to_numpy())
-    with pytest.raises(InputError, match="^numbers: the table has no column 'agee'.*mean age?"):
-        from_frames(frame, edges, ends=("x", "y"), numbers="agee")
-    with pytest.raises(InputError, match="^edges: `ends` must name two.* x, y and z"):
-        from_frames(frame, edges, ends="x")
-    with pytest.raises(InputError, match="^numbers: age: 1 cell cannot be used .*'1e[+]200'"):
-        from_frames(frame.replace(4.0, 1e200), edges, ends=("x", "y"), numbers="age")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # what is read is no doubt
-        made = from_frames(frame, edges[["x", "y"]])
-    assert made.edge_index.tolist() == [[0, 1], [1, 2]] and len(made.notes) == 2
-    assert "columns x and y" in made.notes[0] and "numbers from age" in made.notes[1]
-    with pytest.warns(RuntimeWarning, match="x and y; not read: z"):
-        from_frames(frame, edges, ends=("x", "y"))
-
-
-def test_texts_as_categories_are_told():
-    rows = [(f"v{i}", f"word{i % 7} {i}", "ab"[i % 2]) for i in range(V)]
-    frame = pandas.DataFrame(rows, columns=["id", "title", "label"])
-    edges = pandas.DataFrame({"a": frame["id"][:-1].array, "b": frame["id"][1:].array})
-    with pytest.warns(RuntimeWarning, match=f"title has {V} values for {V} nodes, and each is a"):
-        from_frames(frame, edges, categories="title")
-
-
-@pytest.mark.parametrize("label", [float("nan"), "unknown", -1])
-def test_a_missing_label_of_networkx(label):
-    net = networkx.cycle_graph(9)
-    for node in net:
-        net.nodes[node].update(x=[float(node)], label=[0, 1, label][node % 3])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = from_networkx(net)
-    assert list(made.y) == [0, 1, -1] * 3 and made.train_mask.tolist() == [True, True, False] * 3
 
 
 # A later table.

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from graphgym_srnc import methods
-from graphgym_srnc.backbones import Batches, Graph, batches, dense, infer
+from graphgym_srnc.backbones import Graph, batches, dense, infer
 from graphgym_srnc.backbones.sampling import draw_neighbours, neighbourhoods
 from graphgym_srnc.losses.modularity import modularity_loss, sampled_modularity_loss
 from graphgym_srnc.train import trainer
@@ -47,15 +47,6 @@ def test_subsets_are_uniform(degree, fanout):
     every = list(itertools.combinations(range(4, 4 + degree), fanout))
     times = [count[subset] for subset in every]
     assert chisquare(times).pvalue > 1e-4 and sum(times) == 20000
-
-
-@pytest.mark.parametrize("count, size", [(40, 7), (5, 7)])
-def test_drawn_nodes_are_different_and_uniform(count, size):
-    batches = Batches(biased_encoder("gcnconv"), small(), [], size)
-    draws = [torch.arange(count)[batches.draw(count)] for _ in range(1000)]
-    assert all(part.unique().numel() == part.numel() <= min(count, size) for part in draws)
-    times = torch.bincount(torch.cat(draws), minlength=count)
-    assert chisquare(times.view(5, -1).sum(1)).pvalue > 1e-4
 
 
 # ---- operators ----

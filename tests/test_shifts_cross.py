@@ -322,12 +322,19 @@ def test_refused_pairs(tmp_path, networks_folder):
     no("target bad.pt", source=a, target=str(tmp_path / "bad.pt"))
     no("source", source=new("bare.npz", y=np.full(40, -1)), target=a)
     words = np.array(["bio", "law", "art"])[graph()["y"]]
-    no("source", "the labels are words in", source=a, target=new("words", y=words))
+    named = new("words", y=words)
+    no("source", "the labels are words in", source=a, target=named)
     pair = {"source": new("first"), "target": new("second")}
     for path, column in zip(pair.values(), "ab"):
         names = [f"{column}\n"] * graph()["x"].shape[1]
         (Path(path) / "words.txt").write_text("".join(names))
     no("target", "feature 0 is 'b', and 'a' in training", **pair)
+    b, narrow = new("b.pt"), new("narrow.pt", x=graph()["x"][:, :3])
+    no("source", "is given twice", source=f"{a},{a}", target=b)
+    no("target", "is given twice", source=f"{a},{b}", target=b)
+    no("source", "3 features", source=f"{a},{narrow}", target=b)
+    no("source", "the labels are words in", source=f"{a},{named}", target=b)
+    no("source", "does not exist", source=f"{a},nothing.pt", target=b)
 
 
 def test_refused_options(networks_folder):
@@ -419,20 +426,3 @@ def test_classes_and_weights_of_several_own_sources(tmp_path):
     assert (task.source.edge_weight[~inside] == 1).all() and (~inside).any()
     named = saved(tmp_path / "one,two.pt", graph(seed=5))  # a name with a comma
     assert cross_graph(source=named, target=numbers[1]).source.num_nodes == 40
-
-
-def test_refused_sources(tmp_path):
-    a, b, c = (saved(tmp_path / f"{k}.pt", graph(seed=k)) for k in range(3))
-    narrow = graph(seed=4)
-    narrow["x"] = narrow["x"][:, :3]
-    words = graph(seed=3)
-    words["y"] = np.array(["bio", "law", "art"])[words["y"]]
-    for source, target, key, told in (
-        (f"{a},{a}", b, "source", "is given twice"),
-        (f"{a},{b}", b, "target", "is given twice"),
-        (f"{a},{saved(tmp_path / 'narrow.pt', narrow)}", b, "source", "3 features"),
-        (f"{a},{saved(tmp_path / 'words', words)}", b, "source", "the labels are words in"),
-        (f"{a},nothing.pt", b, "source", "does not exist"),
-    ):
-        error = refused(f"cross_graph.{key}", cross_graph, source=source, target=target)
-        assert told in error.message

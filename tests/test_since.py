@@ -168,10 +168,10 @@ def test_names_maximise_similarity():
         wanted = {}
         for row, column in enumerate(best):
             if column < 2 or own[row, :2].max() > 0.6:  # further clusters follow
-                wanted[row + 1] = "xy"[column if column < 2 else own[row, :2].argmax()]
+                wanted[str(row + 1)] = "xy"[column if column < 2 else own[row, :2].argmax()]
         assert since.carried_names(found, classes, similarity) == wanted
     assert since.carried_names(found, [*"abc"], similarity[:, :3]) == {}
-    named = found.named({1: "x", 2: "y"})
+    named = found.named({"1": "x", "2": "y"})
     assert since.carried_names(named, classes, similarity) == {}, "no earlier class is free"
 
 

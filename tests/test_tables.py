@@ -419,25 +419,6 @@ def test_what_a_person_would_correct_is_corrected_and_told(messy_tables, tmp_pat
     np.testing.assert_allclose(made.features.toarray()[:, 0], expected)
 
 
-def test_what_a_graph_says_of_its_labels_and_links(tmp_path, capsys):
-    """A word for "no label" and few links within classes give notes."""
-    rows = [(v, "word", "todo" if v < 82 else "ab"[v % 2]) for v in range(100)]
-    nodes = write(tmp_path / "n.csv", ("id", "text", "label"), rows)
-    links = write(tmp_path / "e.csv", ("from", "to"), [(v, v + 1) for v in range(1, 99)])
-    assert run("make", nodes, links, "--text", "text", "--out", tmp_path / "g") == 0
-    told = capsys.readouterr().out
-    assert "82 % of the labels are 'todo'. If this means 'no label', empty" in told
-    assert "81.6 % of the 98 links between labelled nodes join nodes of the same class.\n" in told
-    write(
-        links, ("from", "to"), [(v, v + 82) for v in range(18)] * 2 + [(v, 99) for v in range(60)]
-    )
-    write(nodes, ("id", "text", "label"), [*rows[:80], *[(v, "word", "c") for v in range(80, 100)]])
-    assert run("make", nodes, links, "--text", "text", "--out", tmp_path / "h") == 0
-    told = capsys.readouterr().out
-    assert "\n0.0 % of the 77 links" in told and "check that the links name the right ids" in told
-    assert "empty these cells" not in told
-
-
 def test_similar_classes_are_told(messy_tables):
     header, *rows = rows_of(messy_tables[0])
     rows[0][3] = "Art"
@@ -464,16 +445,3 @@ def test_tables_in_parquet_and_excel(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     assert run("make", tmp_path / "nodes.xlsx", "links.csv", "--out", tmp_path / "graph") == 2
     assert "pip install 'graphgym-srnc[parquet,excel]'" in capsys.readouterr().err
-
-
-def test_the_first_sheet_of_a_workbook_is_read(tmp_path):
-    with pandas.ExcelWriter(tmp_path / "empty.xlsx") as writer:
-        pandas.DataFrame().to_excel(writer, sheet_name="Links")
-    with pytest.raises(InputError, match="^empty.xlsx: its sheet 'Links' is empty"):
-        read.table(tmp_path / "empty.xlsx")
-    with pandas.ExcelWriter(tmp_path / "book.xlsx") as writer:
-        for sheet in ("Nodes", "Read me", "Links"):
-            pandas.DataFrame({"id": [sheet]}).to_excel(writer, sheet_name=sheet, index=False)
-    notes: list[str] = []
-    assert read.table(tmp_path / "book.xlsx", notes)["id"].tolist() == ["Nodes"]
-    assert notes == ["book.xlsx: not read: the sheets Read me and Links"]

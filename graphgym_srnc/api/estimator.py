@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.api import parameters, weights
 from graphgym_srnc.api.isolation import alone, plain
-from graphgym_srnc.backbones.scaling import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warning
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.progress import RunProgress, tell
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
@@ -166,8 +166,9 @@ class Estimator(BaseEstimator):
             record.stopped = "a callback returned True"
         recipes = [_recipe(graph) for graph in (source, target) if graph is not None]
         differ = "" not in recipes and len({*recipes}) > 1
-        told = [f"target x: {OTHER_RECIPE}"] if differ else []
-        record.warnings = [*task.warnings, *told, *record.warnings]
+        record.warnings = {**task.warnings, **record.warnings}
+        if differ:
+            record.warnings["other features"] = f"target x: {OTHER_RECIPE}"
 
         names = getattr(source, "feature_names", None)
         facts = {"params": shared, "record": asdict(record), "feature_names": names}
@@ -357,8 +358,8 @@ class Estimator(BaseEstimator):
                 figures = record.held_out.items()
                 self.scores_["held_out"] = {k: v for k, v in figures if k != "alone"}
             self.verdict_ = record.verdict
-            told = record.verdict.get("sentences", {})
-            self.warnings_ = list(dict.fromkeys([*record.warnings, *told.values()]))
+            told = record.warnings | record.verdict.get("sentences", {})
+            self.warnings_ = [*told.values()]
 
     def _scores(self, graph: Data, role: str) -> torch.Tensor:
         """Scores ``[V, K]`` of the nodes of a graph."""
@@ -373,10 +374,10 @@ class Estimator(BaseEstimator):
             raise InputError("role", role, ", ".join(ROLES))
         checked = self._model.checked(graph, role)
         known = self._model.facts.get("recipes", [])
-        told = feature_warnings(checked.x, self.method_.encoder.features)
+        told = [feature_warning(checked.x, self.method_.encoder.features)]
         if any(known) and _recipe(graph) not in ("", *known):
             told.append(OTHER_RECIPE)
-        for text in told:
+        for text in filter(None, told):
             warn(f"{type(self).__name__}: graph x: {text}")
         with limited_threads(self, checked):
             yield checked

@@ -270,8 +270,7 @@ def _graph(
         for part in PARTS:
             if part == "train" or part in parts:
                 graph[f"{part}_mask"] = torch.tensor([own == part for own in parts])
-    told = [note for note in found.chosen if "not read: " in note]
-    for note in [*found.notes, *told]:
+    for note in [*found.notes, *found.unread]:
         warn(note)
     graph.notes = [*found.notes, *found.chosen]
     return graph

@@ -44,8 +44,9 @@ class Batches:
         self.graph = graph
         self.parts = list(parts)
         largest = max(map(len, self.parts), default=0)
+        self.is_alone = parallel.world() == 1
         # If each step takes all nodes, one view serves all steps.
-        takes_all = encoder.local and parallel.world() == 1 and 0 < largest <= size
+        takes_all = encoder.local and self.is_alone and 0 < largest <= size
         self.size = 0 if takes_all else size
         self.fanout = fanout
         self.whole = cast(View, None)  # encoders that read neighbours have none in batches
@@ -71,18 +72,18 @@ class Batches:
 
     def draw(self, count: int) -> Tensor | slice:
         """Sample at most ``size`` of ``range(count)`` uniformly."""
-        if count <= self.size and parallel.world() == 1:
+        if count <= self.size and self.is_alone:
             return slice(None)
         size = self.size
         device = self.graph.device
-        if count < 32 * size:
-            return parallel.share(
-                lambda g: torch.randperm(count, generator=g, device=device)[:size]
-            )
-        # With replacement, which is fast and rarely draws a node twice.
-        return parallel.share(
-            lambda g: torch.randint(count, (size,), generator=g, device=device).unique()
-        )
+
+        def draw(generator: torch.Generator | None) -> Tensor:
+            if count < 32 * size:
+                return torch.randperm(count, generator=generator, device=device)[:size]
+            # With replacement, which is fast and rarely draws a node twice.
+            return torch.randint(count, (size,), generator=generator, device=device).unique()
+
+        return parallel.share(draw)
 
     def draw_nodes(self) -> Tensor:
         """Nodes ``[size]`` of the graph, drawn with replacement."""
@@ -104,14 +105,15 @@ class Batches:
         """
         raw = self.graph.adjacency("raw").matrix
         size = (count if raw.nnz else 0,)
-        if self.graph.is_weighted:
-            drawn = parallel.share(lambda g: torch.rand(size, generator=g, dtype=torch.float64))
-            entry = np.searchsorted(self.shares, drawn.numpy(), side="right")
-        else:
-            drawn = parallel.share(lambda g: torch.randint(max(raw.nnz, 1), size, generator=g))
-            entry = drawn.numpy()
+
+        def draw(generator: torch.Generator | None) -> Tensor:
+            if not self.graph.is_weighted:
+                return torch.randint(max(raw.nnz, 1), size, generator=generator)
+            share = torch.rand(size, generator=generator, dtype=torch.float64)
+            return torch.from_numpy(np.searchsorted(self.shares, share.numpy(), side="right"))
+
         # Match dtypes, otherwise numpy converts indptr of all nodes instead of the sample.
-        entry = entry.astype(raw.indptr.dtype)
+        entry = parallel.share(draw).numpy().astype(raw.indptr.dtype)
         ends = np.searchsorted(raw.indptr, entry, side="right") - 1, raw.indices[entry]
         return torch.from_numpy(np.stack(ends).astype(np.int64)).to(self.graph.device)
 
@@ -130,13 +132,10 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
         return torch.cat([encoder(part) for part in parts])
 
     ends = np.cumsum(neighbourhoods(graph).degree + 1)
-    world = parallel.world()
-    rank = parallel.rank() if world > 1 else 0
-    inner = np.searchsorted(ends, ends[-1] * np.arange(1, world) / world)
-    cuts = [0, *inner.tolist(), graph.num_nodes]
-    begin, end = cuts[rank : rank + 2]
+    own = parallel.Rows(torch.from_numpy(ends))
     chunks = np.searchsorted(ends, np.arange(CHUNK, ends[-1], CHUNK)) + 1
-    places = [begin, *chunks[(begin < chunks) & (chunks < end)].tolist(), end]
+    inside = chunks[(own.begin < chunks) & (chunks < own.end)]
+    places = [own.begin, *inside.tolist(), own.end]
     hidden: Sparse | Tensor = graph.x
     for i, width in enumerate(encoder.widths[1:]):
         out = torch.empty(graph.num_nodes, width, device=graph.device)
@@ -144,7 +143,7 @@ def infer(encoder: Encoder, graph: Graph) -> Tensor:
             state, block = _layer_input(encoder, graph, hidden, rows, is_first=i == 0)
             result = encoder.layer_output(i, state, block)
             out[rows] = result if i == len(encoder.layers) - 1 else encoder.act(result)
-        parallel.exchange(out, cuts)
+        own.exchange(out)
         hidden = out
     return cast(Tensor, hidden)
 

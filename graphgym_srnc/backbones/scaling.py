@@ -135,20 +135,20 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
 
 
 @_cached
-def feature_warnings(x: Tensor, features: str) -> list[str]:
-    """A sentence on why scaling loses differences between nodes, if it does; cached."""
+def feature_warning(x: Tensor, features: str) -> str:
+    """A sentence on why scaling loses differences between nodes; "" if it does not. Cached."""
     centred = features == "auto" and _column_means(x) is not None
     low, high = cleaning.ends(cleaning.narrowed(cleaning.strided(x.detach())))
     if not (low < high).any():
-        return ["all nodes have the same features. Give features that differ between nodes."]
+        return "all nodes have the same features. Give features that differ between nodes."
     size = high - low if centred else torch.maximum(low.abs(), high.abs())
     largest = float(size.max())
     usual = float(size[size > 0].median())
     if features == "none" and not 1 / HUGE <= largest <= HUGE or largest < 1e3 * SHORT:
-        return [f"the largest feature is {largest:g}. Scale the features to about 1."]
+        return f"the largest feature is {largest:g}. Scale the features to about 1."
     if largest > HUGE * usual:
-        return [
+        return (
             f"feature {int(size.argmax())} is {largest:g}, which outweighs the other "
             f"features (typically {usual:g}). Scale this column."
-        ]
-    return []
+        )
+    return ""

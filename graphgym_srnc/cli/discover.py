@@ -25,7 +25,8 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
-from graphgym_srnc.own.discover import analysis, candidates, clusters, feedback, page, since, table
+from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN
+from graphgym_srnc.own.discover import analysis, clusters, feedback, number, page, since, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.train.model import TrainedModel
@@ -59,8 +60,6 @@ def main(args: argparse.Namespace) -> None:
             written then.
     """
     arguments.check_least(args, clusters=0, new=0)
-    if args.labels_out:
-        check_place(Path(args.labels_out), args.overwrite, "--labels-out")
     outs = arguments.outputs(args)
     names = feedback.parse_names(args.name)
     if args.changes and not args.since:
@@ -91,7 +90,11 @@ def _discover(
     cluster_names: dict[str, str],
 ) -> list[str]:
     """Discover, write the files and return the lines to print."""
-    arguments.check_inputs(outs, [str(model.folder() or ""), args.labels])
+    folder = model.folder()
+    arguments.check_inputs(outs, [str(folder or ""), args.labels])
+    if args.labels_out:
+        inputs = [folder] if folder else []
+        check_place(Path(args.labels_out), args.overwrite, "--labels-out", inputs)
     place = _place(args, model)
     graph = place.graph
     evidence = Evidence.of(model.method)
@@ -117,7 +120,7 @@ def _discover(
     warnings = _warnings(model, place)
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
     # Whoever writes labels has read the report before.
-    lines = [] if args.labels_out else _report(found, warnings)
+    lines = [] if args.labels_out else _report(found, warnings, bool(args.out))
     if found.changes is not None:
         lines += ["", *found.changes.lines]
     leftovers = table.on_named_leftovers(found.new, cluster_names)
@@ -129,10 +132,16 @@ def _discover(
     return lines + written + ends
 
 
-def _report(found: analysis.Analysis, warnings: Sequence[str]) -> list[str]:
-    """The clusters, and warnings on the predictions."""
-    lines = [*found.lead, "", *table.to_text(found.new, found.head).split("\n"), ""]
+def _report(found: analysis.Analysis, warnings: Sequence[str], has_page: bool) -> list[str]:
+    """The clusters, and the warnings on the predictions that no page shows."""
+    clusters = table.to_text(found.new, found.head, number.suggested(found.fits))
+    lines = [*found.lead, "", *clusters.split("\n"), ""]
     lines += [table.on_number(found.fits), *table.on_also(found.also)]
+    if has_page and warnings:
+        return [
+            *lines,
+            f"{text.counted(len(warnings), 'warning')} on the predictions: see the page",
+        ]
     return lines + [f"warning: {warning}" for warning in warnings]
 
 
@@ -153,9 +162,7 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
             "the labelled nodes of the run are not in this graph",
             "Give a run with one graph, and leave out --graph",
         )
-    if args.labels_out and folder is not None:
-        check_place(Path(args.labels_out), args.overwrite, "--labels-out", [folder])
-    names = of_folder(folder, graph.num_nodes, graph.num_features) if folder else Names()
+    names = of_folder(folder, graph.num_nodes, graph.num_features)
     corrected = {}
     if args.labels:
         with renamed({"labels": "--labels"}):
@@ -184,17 +191,21 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
                 "Give the folder of a run",
             )
         then = build.task_of(model).target
-    folder = model.folder()
-    found = of_folder(folder, then.num_nodes, then.num_features) if folder else Names()
+    found = of_folder(model.folder(), then.num_nodes, then.num_features)
     known = model.class_names[: model.method.task.num_known]
     label = model.predict(then).label
     return since.Earlier([*map(feedback.in_words, known)], label, features(then), found)
 
 
 def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) -> dict[str, str]:
-    """Commands that write the page again, and that name clusters if that is possible."""
+    """Commands that write the page again, and that name clusters if that is possible.
+
+    ``start`` is the start of the latter, and ``naming`` is all of it, if a cluster is proposed.
+    """
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
     words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
+    if place.parts:
+        commands["start"] = plain(shlex.join(words))
     clusters = [row.cluster for row in found.new if not row.leftover]
     names = [f"{cluster.number}={cluster.name or 'NAME'}" for cluster in clusters]
     listed = {id(cluster) for cluster in clusters}
@@ -211,13 +222,14 @@ def _warnings(model: TrainedModel, place: Place) -> list[str]:
     """Warnings of the run, and on this graph.
 
     Labels that an earlier ``discover`` chose come from single clusters, so the warning that
-    labels come from one part of the graph is left out if there are any.
+    labels come from one part of the graph is left out if there are any. The report begins with
+    what the test for an unknown class says.
     """
     found = records.warnings_of(model.result)
+    found.pop(NO_UNKNOWN, None)
     if place.task is not None and place.task.info.get("labels from discover"):
         found.pop("locality", None)
-    own = map(candidates.without_evidence, found.values())
-    return told([*own, *predictions.notes(model, place.graph)])
+    return told([*found.values(), *predictions.notes(model, place.graph)])
 
 
 def _files(

@@ -75,12 +75,11 @@ def _predict(args: argparse.Namespace, model: TrainedModel, outs: dict[str, str]
         task = build.task_of(model)
         graph = task.target
         folder = model.folder()
-    found = names.of_folder(folder, graph.num_nodes) if folder else names.Names()
+    num_features = graph.num_features if args.why else None
+    found = names.of_folder(folder, graph.num_nodes, num_features)
     lines = []
     if args.why:
         progress.doing("leaving out parts of the graph", 0.9)
-        if folder:
-            found = names.of_folder(folder, graph.num_nodes, graph.num_features)
         lines += _explain(args.why, model, graph, found, task)
     if args.out:
         lines += _tables(args, model, graph, task, found, outs)

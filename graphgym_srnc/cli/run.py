@@ -6,16 +6,16 @@ import argparse
 import json
 import shlex
 import sys
-from pathlib import Path
 from typing import Mapping, Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import told
 from graphgym_srnc.core import parallel, text
 from graphgym_srnc.core.progress import RunProgress
-from graphgym_srnc.data import files, folder
+from graphgym_srnc.data import folder
 from graphgym_srnc.gym import load_config, run
-from graphgym_srnc.gym.config import CfgNode, data_root
+from graphgym_srnc.gym.build import own_graph
+from graphgym_srnc.gym.config import CfgNode
 from graphgym_srnc.gym.prepare import check_data, choose_batches
 from graphgym_srnc.io import store
 from graphgym_srnc.io.records import Result
@@ -71,23 +71,12 @@ def main(args: argparse.Namespace) -> None:
         print(f"  {command}")
 
 
-def _data(cfg: CfgNode) -> str:
-    """Name of the data set or path of the user's own graph."""
-    return cfg.file.path if cfg.dataset.format == "file" and cfg.file.path else cfg.dataset.name
-
-
-def _own_graph(cfg: CfgNode) -> Path:
-    """Where the user's own graph lies."""
-    key = "file.path" if cfg.file.path else "dataset.name"
-    return files.locate(_data(cfg), data_root(cfg.dataset.dir), key)
-
-
 def _plan(
     args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, seeds: Sequence[int]
 ) -> bytes:
     """The seeds to run, after a check of the data."""
     if cfg.dataset.format == "file":
-        _own_graph(cfg)
+        own_graph(cfg)
     missing = experiment.plan(seeds, args.resume, args.overwrite)
     if missing:
         check_data(cfg, experiment, missing, {})
@@ -99,7 +88,9 @@ def _headline(
 ) -> str:
     """What is run and where results go."""
     shift = cfg.get(cfg.dataset.format, {})
-    graphs = f"{shift['source']} to {shift['target']}" if "target" in shift else _data(cfg)
+    graphs = shift.get("path") or cfg.dataset.name
+    if "target" in shift:
+        graphs = f"{shift['source']} to {shift['target']}"
     data = text.clean(f"{cfg.dataset.format}/{graphs}".rstrip("/"))
     method = method_name(cfg.train.mode, cfg.gnn.layer_type)
     done = len(seeds) - len(missing)
@@ -137,7 +128,7 @@ def _show(cfg: CfgNode, experiment: Experiment, results: Mapping[int, Result]) -
     first = results[min(results)]
     own = held_out.lines(first)
     if own:
-        own += held_out.since_labels(first, folder.parent(_own_graph(cfg)))
+        own += held_out.since_labels(first, folder.parent(own_graph(cfg)))
     for line in told(own):
         text.tell(line)
     # Without test scores the table would be empty.

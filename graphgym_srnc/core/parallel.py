@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from typing import Callable, Iterable, Iterator, Sequence
+from typing import Callable, Iterable, Iterator
 
 import torch
 import torch.distributed as dist
@@ -82,17 +82,20 @@ def alone() -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def own_draws() -> Iterator[None]:
-    """Make draws differ between processes except in ``share``; afterwards they are equal."""
+def own_draws() -> Iterator[bool]:
+    """Make draws differ between processes except in ``share``; afterwards they are equal.
+
+    The value is whether there is one process alone.
+    """
     global _common
     if world() == 1:
-        yield
+        yield True
         return
     _common = torch.Generator()
     _common.set_state(torch.get_rng_state())
     torch.manual_seed(int(torch.randint(2**62, ())) + rank())
     try:
-        yield
+        yield False
     finally:
         torch.set_rng_state(_common.get_state())
         _common = None
@@ -135,15 +138,29 @@ def gather(own: Tensor) -> Tensor:
     return torch.cat(each)
 
 
-def exchange(rows: Tensor, cuts: Sequence[int]) -> None:
-    """Fill in the rows ``[V, K]`` that other processes computed, in place.
+class Rows:
+    """The rows that this process computes of a matrix that all processes need.
 
-    Process r computed the rows from ``cuts[r]`` to ``cuts[r + 1]``.
+    Args:
+        costs: cumulative cost of the rows, ``[V]``. All processes have about the same cost.
+
+    Attributes:
+        begin, end: the first row, and the one after the last.
     """
-    with _reported():
-        for source, (begin, end) in enumerate(zip(cuts, cuts[1:])):
-            if world() > 1 and begin < end:
-                dist.broadcast(rows[begin:end], source)
+
+    def __init__(self, costs: Tensor) -> None:
+        wanted = costs[-1] * torch.arange(1, world(), dtype=torch.double) / world()
+        inner = torch.searchsorted(costs.to(wanted), wanted)
+        self.cuts = [0, *inner.tolist(), len(costs)]
+        place = rank() if world() > 1 else 0
+        self.begin, self.end = self.cuts[place : place + 2]
+
+    def exchange(self, rows: Tensor) -> None:
+        """Fill in the rows ``[V, K]`` that other processes computed, in place."""
+        with _reported():
+            for source, (begin, end) in enumerate(zip(self.cuts, self.cuts[1:])):
+                if world() > 1 and begin < end:
+                    dist.broadcast(rows[begin:end], source)
 
 
 def from_first(make: Callable[[], bytes]) -> bytes:

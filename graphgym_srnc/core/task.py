@@ -81,7 +81,7 @@ class ShiftTask(LabelSpace):
         held_out: whether the validation nodes were given as training nodes.
         val_may_teach: whether the validation nodes were drawn from the labels, so that a method
             that needs none may learn them.
-        warnings: doubts about the data, for the record of a training.
+        warnings: doubts about the data by code, for the record of a training.
 
     Attributes:
         validates_unknown: whether a validation node is of the unknown class.
@@ -109,7 +109,7 @@ class ShiftTask(LabelSpace):
     unknown_found: bool = False
     held_out: bool = False
     val_may_teach: bool = False
-    warnings: tuple[str, ...] = ()
+    warnings: Mapping[str, str] = field(default_factory=dict)
     validates_unknown: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:

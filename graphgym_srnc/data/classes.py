@@ -155,5 +155,5 @@ def read(found: Look) -> None:
         labels.check_parts(found.parts, found.ids, "split")
         held = [part in labels.PARTS[1:] for part in found.parts]
     for name in found.uses.get("label", ()):
-        found.labels, notes = labels.cleaned(texts(found.table[name]), name, held)
-        found.notes += notes
+        found.labels, notes, alike = labels.cleaned(texts(found.table[name]), name, held)
+        found.notes += notes + alike

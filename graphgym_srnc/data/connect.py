@@ -54,6 +54,8 @@ def _tell_ends(found: Look, unread: list[str], reading: Reading) -> None:
     if weight and not found.options.weight:
         line += f" ({option('weight', weight)} reads weights)"
     found.chosen.append(line)
+    if unread:
+        found.unread.append(line)
 
 
 def _weights(found: Look, pairs: pandas.DataFrame) -> np.ndarray:

@@ -52,10 +52,10 @@ def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, t
     """Labels ``[V]``, -1 for none, and class names if they are words; see ``labels.cleaned``."""
     if file.suffix == ".npy":
         return _array(file), ()
-    words, notes = label_words.cleaned(_by_node(file, num_nodes, "label"), str(file), held)
+    # Which labels are alike, data make has printed.
+    words, notes, _ = label_words.cleaned(_by_node(file, num_nodes, "label"), str(file), held)
     for note in notes:
-        if not note.startswith(label_words.SIMILAR):  # data make has printed these
-            tell_once(note)
+        tell_once(note)
     numbers = label_words.as_numbers(words)
     if numbers is not None:
         return np.array(numbers), ()

@@ -276,7 +276,10 @@ def _tell_columns(found: Look) -> None:
         if found.options.like is None:
             unread += f" ({listed([*map(option, KINDS)])} read columns)"
         used.append(unread)
-    found.chosen.append(f"columns: {'; '.join(used)}")
+    line = f"columns: {'; '.join(used)}"
+    found.chosen.append(line)
+    if free:
+        found.unread.append(line)
 
 
 def _is_index(found: Look, name: str) -> bool:

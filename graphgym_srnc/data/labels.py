@@ -17,7 +17,6 @@ COLUMNS = tuple("label labels :label _labels class classes category target subje
 PARTS = ("train", "val", "test")  # parts of a split
 UNKNOWN = "unknown"  # name of the unknown class
 NEW_LABEL = "new_label"  # column in which a user corrects labels
-SIMILAR = "similar labels:"  # beginning of a note
 
 # Words, in lower case: what programs write for an empty cell, and people for a missing label.
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}
@@ -31,8 +30,10 @@ MISSING = EMPTY | NOT_LABELLED | {"-1", "inf", "-inf"}
 
 def cleaned(
     cells: Sequence[str], column: str = "label", held: Sequence[bool] = ()
-) -> tuple[list[str], list[str]]:
-    """Cleaned class labels ``[V]``, empty for a node without one, and a sentence on each change.
+) -> tuple[list[str], list[str], list[str]]:
+    """Cleaned class labels ``[V]``, empty for a node without one, and sentences on them.
+
+    The first sentences are on each change, the others on labels that may mean one class.
 
     Words for a missing label become empty. If every label is a whole number, ``1.0`` becomes ``1``.
     A node that the user chose for validation or test (``held``) has a label, so ``?`` and the like
@@ -50,12 +51,12 @@ def cleaned(
     if UNKNOWN in labels:
         nodes = f"{counted(labels.count(UNKNOWN), 'node')} of the validation or test set"
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
-    alike = similar({*labels} - {""})
-    if alike:
-        groups = "; ".join(listed([*map(repr, group)]) for group in alike)
-        same = "If they are the same class, give them the same name in the table."
-        notes.append(f"{SIMILAR} {groups}. {same}")
-    return labels, notes
+    groups = similar({*labels} - {""})
+    if not groups:
+        return labels, notes, []
+    alike = "; ".join(listed([*map(repr, group)]) for group in groups)
+    same = "If they are the same class, give them the same name in the table."
+    return labels, notes, [f"similar labels: {alike}. {same}"]
 
 
 def whole_numbers(cells: Sequence[str]) -> list[str]:

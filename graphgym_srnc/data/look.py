@@ -66,6 +66,7 @@ class Look:
     weights: np.ndarray | None = None  # of the edges [E]
     made: features.Made = field(default_factory=lambda: features.Made({}))
     chosen: list[str] = field(default_factory=list)  # which columns are read
+    unread: list[str] = field(default_factory=list)  # those of ``chosen`` that name others
     notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
 
     @property

@@ -23,8 +23,12 @@ class Names(NamedTuple):
     urls: list[str] | None = None
 
 
-def of_folder(path: Path, num_nodes: int | None = None, num_features: int | None = None) -> Names:
+def of_folder(
+    path: Path | None, num_nodes: int | None = None, num_features: int | None = None
+) -> Names:
     """Names in ``nodes.csv`` and ``words.txt``, whose numbers are checked; each may be absent."""
+    if path is None:
+        return Names()
     ids = texts = words = urls = None
     if (path / "nodes.csv").is_file():
         table = read.table(path / "nodes.csv")

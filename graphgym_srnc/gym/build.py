@@ -12,6 +12,7 @@ from torch_geometric.graphgym.optim import create_optimizer
 from graphgym_srnc import methods, shifts
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.data import files
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
 from graphgym_srnc.gym.keys import KEYS, TRAINING, values
@@ -29,6 +30,12 @@ def build_task(cfg: CfgNode) -> ShiftTask:
     """The scenario ``dataset.format`` on the data set ``dataset.name``."""
     build = shifts.find(cfg.dataset.format)
     return build(name=cfg.dataset.name, root=cfg.dataset.dir, **shift_options(cfg, cfg.seed))
+
+
+def own_graph(cfg: CfgNode) -> Path:
+    """Where the user's own graph lies, of a config whose ``dataset.format`` is ``file``."""
+    key = "file.path" if cfg.file.path else "dataset.name"
+    return files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, key)
 
 
 def shift_options(cfg: CfgNode, seed: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import run
 from graphgym_srnc.gym.build import build_task
-from graphgym_srnc.gym.config import CfgNode, activate, data_root, load_config
+from graphgym_srnc.gym.config import CfgNode, activate, load_config
 from graphgym_srnc.gym.keys import add_options, not_read, reads
 from graphgym_srnc.io.records import Result, read_results, warnings_of
 from graphgym_srnc.io.settings import flatten
@@ -64,7 +64,7 @@ def load_shift(format: str, name: str, dataset_dir: str) -> TaskDataset | None:
     # GraphGym reads its samplers next, and knows those of its own training only.
     own_config(global_cfg.train.mode)
     task_cfg = global_cfg.clone()
-    task_cfg.dataset.dir = data_root(dataset_dir) if dataset_dir == "./datasets" else dataset_dir
+    task_cfg.dataset.dir = dataset_dir
     return TaskDataset(build_task(task_cfg))
 
 

@@ -8,7 +8,7 @@ import pandas
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.scaling import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warning
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
@@ -170,9 +170,9 @@ def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
 
 def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = None) -> list[str]:
     """Warnings about features, which this model scales, and about unknown nodes of a ``table``."""
-    features = model.method.encoder.features
-    found = [text[0].upper() + text[1:] for text in feature_warnings(graph.x, features)]
-    return found + on_unknown(frame)
+    text = feature_warning(graph.x, model.method.encoder.features)
+    found = on_unknown(frame)
+    return [text[0].upper() + text[1:], *found] if text else found
 
 
 def on_unknown(frame: pandas.DataFrame | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Collection, Sequence
 from graphgym_srnc import methods
 from graphgym_srnc.data import files
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.build import build_task, shift_options
+from graphgym_srnc.gym.build import build_task, own_graph, shift_options
 from graphgym_srnc.gym.config import CfgNode
 from graphgym_srnc.io.records import read_results
 from graphgym_srnc.io.store import Experiment
@@ -31,8 +31,7 @@ def choose_batches(cfg: CfgNode, given: Collection[str]) -> str:
     if not full or cfg.dataset.format != "file" or cfg.gnn.layer_type not in SAMPLED:
         return ""
     with contextlib.suppress(InputError):  # whoever reads the graph tells what is wrong with it
-        place = cfg.file.path or cfg.dataset.name
-        nodes = files.num_nodes(files.locate(place, cfg.dataset.dir, "file.path"))
+        nodes = files.num_nodes(own_graph(cfg))
         if nodes and nodes >= LARGE and methods.find(mode).in_batches:
             free = {name: n for name, n in BATCHES.items() if f"{mode}.{name}" not in given}
             block.update(free)

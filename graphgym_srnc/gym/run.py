@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import time
@@ -16,11 +17,10 @@ from torch_geometric import seed_everything
 from graphgym_srnc.core import environment, parallel
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import files
 from graphgym_srnc.data.describe import hidden_classes, label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym.build import build_task, fit, visible_task
+from graphgym_srnc.gym.build import build_task, fit, own_graph, visible_task
 from graphgym_srnc.gym.config import CfgNode
 from graphgym_srnc.gym.keys import reads, schema, values
 from graphgym_srnc.io import tensors
@@ -69,6 +69,7 @@ class Recorder:
         self.begin = time.perf_counter()
         self.last_write = time.monotonic()
         self.before: dict[str, Any] = {"seconds": 0.0}  # of an interrupted run
+        self.processes = parallel.count()
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         if self.board is None:
@@ -92,7 +93,7 @@ class Recorder:
             "seed": self.seed,
             "split": self.split,
             "versions": environment.versions(),
-            "processes": parallel.count(),
+            "processes": self.processes,
         }
 
     def read(self) -> dict[str, Any] | None:
@@ -183,20 +184,20 @@ def run(
     cfg = base.clone()
     cfg.seed = seed
     cfg.run_dir = str(experiment.path / str(seed))
-    given = cfg, experiment, watch, extras, resume
-    if parallel.rank():
-        return _train(*given) if parallel.from_first(bytes) else {}
-    with experiment.claim(seed, overwrite) as found:
-        parallel.from_first(partial(bytes, found is None))  # whether the others train, too
-        if found is None:
-            return _train(*given)
-    watch.say(f"seed {seed} is already finished")
-    return found
+    is_first = not parallel.rank()
+    claim = experiment.claim(seed, overwrite) if is_first else contextlib.nullcontext()
+    with claim as found:
+        # The first process knows whether all of them train.
+        if parallel.from_first(partial(bytes, found is None)):
+            share = cfg.train.checkpoint
+            recorder = Recorder(seed, share, experiment, watch, extras, resume)
+            return _train(cfg, recorder)
+    if is_first:
+        watch.say(f"seed {seed} is already finished")
+    return found or {}
 
 
-def _train(
-    cfg: CfgNode, experiment: Experiment, watch: RunProgress, extras: Extras, resume: bool
-) -> Result:
+def _train(cfg: CfgNode, recorder: Recorder) -> Result:
     where = device(cfg.accelerator)
     environment.keep_memory()
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -204,9 +205,8 @@ def _train(
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     seed_everything(cfg.seed)
 
-    recorder = Recorder(cfg.seed, cfg.train.checkpoint, experiment, watch, extras, resume)
     environment.reset_peak_memory()
-    watch.doing("reading data", 0.05)
+    recorder.watch.doing("reading data", 0.05)
     with environment.limited(environment.threads(cfg.num_threads)):
         task = build_task(cfg)
     edges = max(graph.edge_index.size(1) for graph in (task.source, task.target))
@@ -249,7 +249,7 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
             "info": dict(task.info),
             "lr": cfg.optim.base_lr,
             "threads": torch.get_num_threads(),
-            "processes": parallel.count(),
+            "processes": recorder.processes,
             "seconds": recorder.seconds(),
             "peak_memory_mib": environment.peak_memory(),
             **{name: getattr(record, name) for name in RECORDED},
@@ -306,7 +306,7 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
     }
     place = None
     if cfg.dataset.format == "file":
-        place = files.locate(cfg.file.path or cfg.dataset.name, cfg.dataset.dir, "file.path")
+        place = own_graph(cfg)
     elif cfg.dataset.format == "cross_graph":
         place = own_file(cfg.cross_graph.source, cfg.dataset.dir, "source")
     if place is not None:

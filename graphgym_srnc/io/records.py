@@ -43,7 +43,6 @@ KINDS: dict[str, type] = {
     "backbone": str,
     "split": str,
     "selection": str,
-    "warnings": list,
     "hidden_classes": list,
     "val": dict,
     "test": dict,
@@ -109,14 +108,16 @@ def problem_of(run: Path) -> Unreadable | None:
 
 
 def warnings_of(result: Result) -> dict[str, str]:
-    """All warnings of a run by kind: those of its training, then those of its diagnostics.
+    """All warnings of a run by code: those of its training, then those of its diagnostics.
 
-    The kind of a diagnostic is its topic, that of another warning its text without numbers.
+    Early records have no codes of the first ones. Their text without numbers stands for it.
     """
-    texts = [plain(text)[:LONGEST] for text in result.get("warnings", ())]
+    of_training = result.get("warnings", {})
+    if isinstance(of_training, list):
+        of_training = {re.sub(r"\d[\d.,]*", "#", text): text for text in of_training}
     sentences = (result.get("verdict") or {}).get("sentences", {})
-    kinds = {re.sub(r"\d[\d.,]*", "#", text): text for text in texts}
-    return kinds | {plain(topic): plain(text)[:LONGEST] for topic, text in sentences.items()}
+    found = {**of_training, **sentences}
+    return {plain(code): plain(text)[:LONGEST] for code, text in found.items()}
 
 
 def read_results(path: Path) -> dict[int, Result]:
@@ -172,14 +173,13 @@ def _is_sound(result: Result) -> bool:
     figures = [*scores, verdict.get("figures", {}), *(episode["losses"] for episode in history)]
     numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
     numbers += [value for part in figures for value in part.values()]
-    texts = verdict.get("sentences", {}).values()
     return (
         all(isinstance(result.get(key, kind()), kind) for key, kind in KINDS.items())
         and 0 <= result["selected"] < len(history)
-        and len(result.get("warnings", [])) <= MOST_WARNINGS
+        and isinstance(result.get("warnings", {}), (dict, list))
+        and len(result.get("warnings", {})) <= MOST_WARNINGS
         and all(map(_is_figure, numbers))
         and all(0 <= part[name] <= 1 for part in scores for name in SHARES if name in part)
-        and all(isinstance(text, str) for text in texts)
     )
 
 

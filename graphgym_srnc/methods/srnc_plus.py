@@ -36,11 +36,11 @@ MIN_ASSORTATIVITY = 0.2  # from which edges support iterations or adaptation
 MIN_RELIABILITY = 0.3  # minimum correlation of the MLP's posterior with the classes
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
-    " class (estimated assortativity {:.2f}). A weighted mean of a plain GNN and an MLP makes the"
-    " predictions.",
+    " class (estimated assortativity {:.2f}). Classifiers of the labels alone make the predictions,"
+    " with more weight on features.",
     False: "SRNC+ did not adapt to the target, since few edges of the source join nodes of the same"
     " class (assortativity {:.2f}), and features alone cannot tell whether this differs on the"
-    " target. The plain GNN makes the predictions.",
+    " target. Classifiers of the labels alone make the predictions.",
 }
 """Warnings if a target is not adapted to, by whether features are reliable."""
 
@@ -61,11 +61,12 @@ PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
 ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
 ROUNDS = 3  # the same between two graphs
 MOST_ROUNDS = 5  # iterations while the ranking of unknown nodes improves
+NO_UNKNOWN = "no unknown class"  # code of the next warning
 NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown. "
+    " is predicted as unknown."
 )
-NO_UNKNOWN = NO_SIGN + (
+DETECTABLE = (
     "{:,} labels cannot show unknown classes of less than about {:.0f} % of the nodes. If you know"
     " that there is one, set `abstain=False`, or label some of its nodes for validation."
 )
@@ -112,15 +113,15 @@ class SRNCPlus(ClusterMethod):
         + \text{CE}(Q_\Phi, y) + \text{CE}(Q_\Phi, \hat y_\theta)
 
     New classifiers then learn the labels and the pseudo-labels :math:`\hat y = \arg\max Q_\Phi^v
-    P_\theta^{1-v}` on the target (Eq. 9). On one graph :math:`P_\theta` is a log-linear mixture of
-    the GNN, an MLP on hop features and an MLP on features alone (:class:`Evidence`).
+    P_\theta^{1-v}` on the target (Eq. 9). :math:`P_\theta` is a log-linear mixture of the GNN, an
+    MLP on hop features and an MLP on features alone (:class:`Evidence`).
 
     Labels that the classifiers did not learn decide everything else (:class:`HeldOut`): the weights
     of the mixture, smoothing, whether there is an unknown class, and how many nodes are predicted
     as unknown. They are validation nodes or, without any, each fifth of the labels in turn.
     Before there is a model of the unknown class, a node is unknown if its :class:`FirstScores` are
-    low. If features say that the edges of a second graph do not join nodes of the same class, then
-    the plain classifier, or its weighted mean with an MLP, makes the predictions.
+    low. If the edges of a second graph do not seem to join nodes of the same class, classifiers of
+    the labels alone make the predictions.
 
     When to use: your own graph, two graphs, or classes that have no labels. Prefer another method
     if all labels of a class come from one part of the graph, if the graph grows over time, or if
@@ -350,7 +351,7 @@ class SRNCPlus(ClusterMethod):
         if self.abstain and value < MIN_ASSORTATIVITY:
             self.change(adapts=False)
             self.episodes = 0
-            self.warnings.append(NOT_ITERATED.format(value))
+            self.warnings["not iterated"] = NOT_ITERATED.format(value)
         return {"assortativity": value}
 
     def helps(self, smoothed: Tensor, plain: Tensor) -> bool:
@@ -379,7 +380,8 @@ class SRNCPlus(ClusterMethod):
             self.change(finds_unknown=False)
             count = len(ranks)
             least = least_detectable_share(count, SIGNIFICANT)
-            self.warnings.append(NO_UNKNOWN.format(sign, found.p_value, count, 100 * least))
+            self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, found.p_value)
+            self.warnings["detectable share"] = DETECTABLE.format(count, 100 * least)
             self.reported.append("unknown share")
             return figures
         self.change(
@@ -416,7 +418,7 @@ class SRNCPlus(ClusterMethod):
         if value < MIN_ASSORTATIVITY:
             self.change(adapts=False, smooths=False)
             self.episodes = 0
-            self.warnings.append(NOT_ADAPTED[reliable].format(value))
+            self.warnings["not adapted"] = NOT_ADAPTED[reliable].format(value)
             if reliable:
                 # The share of the MLP grows to a half at assortativity 0, from none at the bound.
                 share = min(1 - value / MIN_ASSORTATIVITY, 1.0) / 2
@@ -515,7 +517,7 @@ class SRNCPlus(ClusterMethod):
             self.episodes = self.plan.iteration
         if rise < -1:
             shares = 100 * self.plan.least_share, 100 * found.least_share
-            self.warnings.append(UNDONE.format(self.plan.iteration, *shares))
+            self.warnings["undone"] = UNDONE.format(self.plan.iteration, *shares)
             self.evidence = before
             self.change(iteration=self.plan.iteration - 1)
         return {"recounted_share": found.rank, "recounted_least_share": found.least_share}

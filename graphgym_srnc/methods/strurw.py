@@ -46,8 +46,9 @@ class StruRW(Scored):
 
     def begin(self) -> None:
         if self.encoder.kind not in READERS:
-            text = f"strurw weighs edges, which layers of type {self.encoder.kind} may ignore."
-            self.warnings.append(text)
+            self.warnings["reweighting"] = (
+                f"strurw weighs edges, which layers of type {self.encoder.kind} may ignore."
+            )
 
     def episode(self) -> dict[str, float]:
         figures = self.reweight() if self.steps_done else {}

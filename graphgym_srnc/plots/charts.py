@@ -1,9 +1,9 @@
-"""Charts of scores and labels: means, confusion, reliability, mean ranks, label shift, curves."""
+"""Charts of scores and labels: confusion, reliability, mean ranks, label shift, curves."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Collection, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 import pandas
@@ -20,42 +20,6 @@ COUNTED = 24  # maximum number of classes with counts in a confusion matrix
 LONGEST = 40  # maximum length of a name
 
 
-class Mean(NamedTuple):
-    """Mean score with its interval (NaN if there is none) and the mean in the paper."""
-
-    mean: float
-    low: float = math.nan
-    high: float = math.nan
-    paper: float = math.nan
-
-
-@style()
-def scores_figure(
-    means: Mapping[str, Mean],
-    rows: Sequence[str],
-    label: str,
-    title: str = "",
-    pale: Collection[str] = (),
-) -> Figure:
-    """Figure of mean scores with intervals, one row per method that has a score.
-
-    Rows in ``pale`` are drawn in grey, because they are not competitors, such as an oracle.
-    """
-    present = [row for row in rows if row in means]
-    figure, axes = panel(None, (4.9, 0.26 * len(present) + 1.1))
-    paper: dict[str, Any] = {"color": PALETTE[5], "markersize": 4, "markerfacecolor": "none"}
-    for place, row in enumerate(present):
-        one = means[row]
-        colour = PALE if row in pale else PALETTE[0]
-        axes.plot([one.low, one.high], [place, place], color=colour, linewidth=2)
-        axes.plot(one.mean, place, "o", color=colour, markersize=5)
-        axes.plot(one.paper, place, "D", **paper)
-    axes.set_yticks(range(len(present)), [short(row, LONGEST) for row in present])
-    axes.set(ylim=(len(present) - 0.5, -0.5), title=short(title, LONGEST), xlabel=label)
-    axes.grid(axis="x")
-    return figure
-
-
 @style()
 def critical_difference_figure(
     ranks: Mapping[str, float], cd: float, title: str = "", test: str = "Nemenyi's test"
@@ -66,11 +30,17 @@ def critical_difference_figure(
     number of blocks, stands below.
     """
     order = sorted(ranks, key=lambda name: (ranks[name], name))
-    means = {name: Mean(rank, rank - cd / 2, rank + cd / 2) for name, rank in ranks.items()}
-    figure = scores_figure(means, order, "mean rank (1 = best)", title)
-    figure.supxlabel(f"{test}: critical difference {cd:.2f}", fontsize=8)
-    (axes,) = figure.axes
+    figure, axes = panel(None, (4.9, 0.26 * len(order) + 1.1))
+    for place, name in enumerate(order):
+        rank = ranks[name]
+        axes.plot([rank - cd / 2, rank + cd / 2], [place, place], color=PALETTE[0], linewidth=2)
+        axes.plot(rank, place, "o", color=PALETTE[0], markersize=5)
+    axes.set_yticks(range(len(order)), [short(name, LONGEST) for name in order])
+    axes.set(ylim=(len(order) - 0.5, -0.5), title=short(title, LONGEST))
+    axes.set_xlabel("mean rank (1 = best)")
     axes.set_xticks(range(1, len(order) + 1, math.ceil(len(order) / 8)))
+    axes.grid(axis="x")
+    figure.supxlabel(f"{test}: critical difference {cd:.2f}", fontsize=8)
     return figure
 
 

@@ -98,9 +98,9 @@ class TensorBoard:
         _, begin, end = hparams(shown, scores)
         self._write([(begin, 0), (end, 0)])
         self._write([(scalar(tag, value), final.number) for tag, value in scores.items()])
-        sentences = record.verdict.get("sentences", {}).values()
-        for tag, texts in (("warnings", record.warnings), ("verdict", sentences)):
-            self._write([(text(tag, one), number) for number, one in enumerate(texts)])
+        sentences = record.verdict.get("sentences", {})
+        for tag, told in (("warnings", record.warnings), ("verdict", sentences)):
+            self._write([(text(tag, one), number) for number, one in enumerate(told.values())])
 
     def _write(self, summaries: Summaries) -> None:
         if self.writer is not None:

@@ -61,7 +61,6 @@ class Ranking(NamedTuple):
 
     ranks: dict[str, float]  # by row, 1 = best
     blocks: int
-    friedman: float  # p of Friedman's test over them; NaN of few blocks
     difference: float  # Nemenyi's critical difference; NaN of few blocks
 
 
@@ -111,11 +110,11 @@ class Table:
     def mean_ranks(self, metric: str) -> dict[str, float]:
         """Mean rank, over the columns, of each row that is ranked in all of them.
 
-        There is none if :func:`why_not_averaged` says so.
+        There is none unless :func:`has_mean` says so.
         """
         found = [own.ranks for (name, _), own in self.rankings.items() if name == metric]
         rows = [row for row in self.rows if found and all(row in ranks for ranks in found)]
-        own = () if why_not_averaged(self.runs) else rows
+        own = rows if has_mean(self.runs) else ()
         return {row: stats.mean(ranks[row] for ranks in found) for row in own}
 
     @property
@@ -339,21 +338,16 @@ def _count_lost(cells: DataFrame, lost: Iterable[Lost]) -> None:
             cells.loc[one.place, one.kind] += len(one.seeds)
 
 
-def why_not_averaged(runs: DataFrame) -> str:
-    """Why there is no mean over columns, neither of scores nor of ranks; "" if there is one.
+def has_mean(runs: DataFrame) -> bool:
+    """Whether columns have a mean, of scores and of ranks.
 
-    Kinds of shift differ, only some runs have masked classes, or columns are own graphs, whose
-    labels are of different classes.
+    They do not if kinds of shift differ, only some runs have masked classes, or columns are own
+    graphs, whose labels are of different classes.
     """
-    if runs["dataset.format"].nunique() > 1:
-        return "kinds of shift differ"
     is_masked = runs["masked"].notna()
-    if is_masked.nunique() > 1:
-        return "only some runs have hidden classes"
     is_own = runs["dataset.format"].eq("file") & ~is_masked
-    if is_own.any() and runs["column"].nunique() > 1:
-        return "each column is a graph of your own with its own labels"
-    return ""
+    same = runs["dataset.format"].nunique() == is_masked.nunique() == 1
+    return same and not (is_own.any() and runs["column"].nunique() > 1)
 
 
 def columns_of_known(runs: DataFrame) -> list[str]:
@@ -496,9 +490,8 @@ class _Scores:
             ranks = statistics.mean_ranks(units, self.metric in LESS)
             for row, rank in ranks.items():
                 cells.loc[(row, column), "rank"] = rank
-            friedman = difference = math.nan
+            difference = math.nan
             if len(units) >= statistics.LEAST_BLOCKS:
-                friedman = statistics.friedman(units)
                 difference = statistics.critical_difference(len(ranks), len(units), self.alpha)
-            rankings[self.metric, column] = Ranking(ranks, len(units), friedman, difference)
+            rankings[self.metric, column] = Ranking(ranks, len(units), difference)
         return rankings

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Collection, Mapping, NamedTuple, Sequence
 
+from pandas import DataFrame
+
 from graphgym_srnc.core.text import aligned, clean, counted
 from graphgym_srnc.io.records import Result
 from graphgym_srnc.report.frame import Experiment
@@ -100,24 +102,22 @@ def grid(experiments: Sequence[Experiment]) -> Grid:
 
 def grid_by_class(experiments: Sequence[Experiment]) -> Grid:
     """How many held-out labels of each class are right in each experiment, over all its runs."""
-    right: dict[str, dict[str, int]] = {}
-    labels: dict[str, dict[str, int]] = {}
-    for one in experiments:
-        for result in one.results.values():
-            for name, counts in (result.get("held_out") or {}).get("classes", {}).items():
-                for total, key in ((right, "right"), (labels, "labels")):
-                    own = total.setdefault(name, {})
-                    own[one.name] = own.get(one.name, 0) + counts[key]
-    judged = [name for name in labels if any(labels[name].values())]
-    judged.sort(key=lambda name: sum(right[name].values()) / sum(labels[name].values()))
-    columns = [one.name for one in experiments if any(one.name in labels[name] for name in judged)]
-    rows = []
-    for name in judged:
-        counts = labels[name]
-        cells = [
-            f"{right[name][one]} of {counts[one]}" if one in counts else ABSENT for one in columns
-        ]
-        rows.append(boxes(clean(name), *cells))
+    counts = DataFrame(
+        [
+            (name, one.name, own["right"], own["labels"])
+            for one in experiments
+            for result in one.results.values()
+            for name, own in (result.get("held_out") or {}).get("classes", {}).items()
+            if own["labels"]
+        ],
+        columns=["class", "experiment", "right", "labels"],
+    )
+    by = counts.groupby(["class", "experiment"], sort=False).sum()
+    total = by.groupby("class", sort=False).sum()
+    order = (total["right"] / total["labels"]).sort_values(kind="stable").index
+    columns = by.index.unique("experiment")
+    cells = (by["right"].astype(str) + " of " + by["labels"].astype(str)).unstack(fill_value=ABSENT)
+    rows = [boxes(clean(name), *cells.loc[name, columns]) for name in order]
     return Grid("", ["class", *columns], rows)
 
 

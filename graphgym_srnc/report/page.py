@@ -35,7 +35,6 @@ DEFAULT = (
     SHARE,
 )
 OF_A_KIND = 12  # maximum number of pictures of one kind, such as confusion matrices
-MOST = 60  # the same for kinds with a small picture for each column
 # Maximum size of one picture in bytes, and of its sides in pixels: a small file may be large.
 LARGEST = 1_500_000
 SIDE = 8192
@@ -88,13 +87,9 @@ def render(
     experiments.sort(key=place)
     return html.fill(
         Path(__file__).with_name("page.html"),
-        means=_gallery(_means(table), MOST),
-        ranks=_gallery(_ranks(table), MOST),
         curves=_gallery(_curves(table, found)),
         confusion=_gallery(_files(experiments, "confusion-selected", "reliability")),
-        embeddings=_gallery(
-            _files(experiments, "classifier-selected", "cluster_gnn-selected"),
-        ),
+        embeddings=_gallery(_files(experiments, "classifier-selected", "cluster_gnn-selected")),
         title=_title(found),
         tables=tables,
         citations=citations,
@@ -132,12 +127,12 @@ def _finished(one: Experiment) -> float:
     return min(record.lstat().st_mtime for record in records)
 
 
-def _gallery(drawings: Iterable[Drawing], most: int = OF_A_KIND) -> dict[str, Any]:
+def _gallery(drawings: Iterable[Drawing]) -> dict[str, Any]:
     """The first pictures of a kind, and the number of the others, which are not drawn."""
     pictures: list[dict[str, Any]] = []
     left_out = 0
     for caption, draw in drawings:
-        content = draw() if len(pictures) < most else b""
+        content = draw() if len(pictures) < OF_A_KIND else b""
         size = png_size(content) if len(content) <= LARGEST else None
         if size is None:
             left_out += 1
@@ -150,7 +145,7 @@ def _gallery(drawings: Iterable[Drawing], most: int = OF_A_KIND) -> dict[str, An
                 "height": size[1],
             }
         )
-    return {"pictures": pictures, "left_out": left_out, "most": most}
+    return {"pictures": pictures, "left_out": left_out, "most": OF_A_KIND}
 
 
 def png_size(content: bytes) -> tuple[int, int] | None:
@@ -161,33 +156,6 @@ def png_size(content: bytes) -> tuple[int, int] | None:
         return None
     width, height = (int.from_bytes(content[start : start + 4], "big") for start in (16, 20))
     return (width, height) if 0 < width <= SIDE and 0 < height <= SIDE else None
-
-
-def _means(table: Table) -> Iterator[Drawing]:
-    """The scores of the first metric, on columns where there is anything to compare."""
-    metric = table.metrics[0]
-    text = tables.title(table, metric)
-    percent = 100 if tables.is_share(metric) else 1
-    cells = table.cells[(table.cells["metric"] == metric) & table.cells["mean"].notna()]
-    panels: dict[str, dict[str, charts.Mean]] = {}
-    for cell in cells.itertuples():
-        values = (cell.mean, cell.low, cell.high, cell.paper_mean)
-        panels.setdefault(cell.column, {})[cell.row] = charts.Mean(*(percent * x for x in values))
-    # A dot for each run shows less than the table. A phone shows small figures only.
-    for column in panels if (cells["runs"] > 1).any() else ():
-        if len(panels[column]) > 1:
-            means = panels[column]
-            figure = charts.scores_figure(means, table.rows, text, column, table.oracles)
-            yield f"{text}, {column}", partial(encode, figure)
-
-
-def _ranks(table: Table) -> Iterator[Drawing]:
-    """Mean ranks by the first metric in each column; two rows need only the paired test."""
-    for column, ranking in tables.tested_ranks(table, table.metrics[0]).items():
-        over = f"mean ranks on {column}; rows differ significantly if their bars do not overlap"
-        facts = ranking.ranks, ranking.difference, "", sentences.nemenyi(table, ranking)
-        figure = charts.critical_difference_figure(*facts)
-        yield f"{tables.name(table.metrics[0])}: {over}", partial(encode, figure)
 
 
 def _curves(table: Table, found: Collection) -> Iterator[Drawing]:

@@ -79,10 +79,3 @@ def _first(entries: Mapping[str, Facts], facts: Facts) -> str | None:
 _FILE = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
 TABLES = {name: Published(**table) for name, table in _FILE["tables"].items()}
 DETAILS = "docs/explanation/srnc.md"  # all differences from the paper
-
-
-# Caution about runs on ``arxiv_like`` beside the paper's numbers.
-SYNTHETIC = (
-    "The paper's numbers are on the real ogbn-arxiv, yours on the synthetic graph arxiv_like."
-    " Compare the order of the rows, not their values."
-)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Any, Sequence
 
 from graphgym_srnc.core.text import counted, listed, seeds
 from graphgym_srnc.io.stats import DEVIATIONS
-from graphgym_srnc.report.arrange import DECISIONS, OTHER_SETTINGS, Place
+from graphgym_srnc.report.arrange import DECISIONS, Place
 from graphgym_srnc.report.compare import (
     Ranking,
     Table,
     blind,
     columns_of_known,
-    why_not_averaged,
 )
 from graphgym_srnc.report.frame import distinct_warnings
-from graphgym_srnc.report.paper import DETAILS, SYNTHETIC, TABLES
+from graphgym_srnc.report.paper import DETAILS
 from graphgym_srnc.report.statistics import LEAST_BLOCKS, TESTS, least_pairs
 from graphgym_srnc.report.tables import (
     name,
@@ -99,43 +97,15 @@ def remarks(table: Table, best: str = "*", tied: str = "°", warnings: bool = Tr
         out.append(ON_VAL)
     if warnings:
         out += on_known(table)
-    out += _on_missing_numbers(table)
-    if table.pooled:
-        out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
-    out += _on_paper(table)
-    if warnings:
-        out += _on_warnings(table)
-    return out
-
-
-def _on_missing_numbers(table: Table) -> list[str]:
-    """Why there is no mean over columns or test of ranks, and what was left out."""
-    out = []
-    why = why_not_averaged(table.runs)
-    if why:
-        out.append(f"No mean over the columns, neither of scores nor of ranks: {why}.")
-    if any(math.isnan(ranking.difference) for ranking in table.rankings.values()):
-        few = f"Fewer than {LEAST_BLOCKS} splits are too few for Friedman's and Nemenyi's tests"
-        out.append(f"{few} of ranks, whose p-values would be inaccurate.")
     if table.left_out:
         count = counted(table.left_out, "run")
         out.append(f"Left out: {count} of the oracle, whose rows also have other methods.")
-    return out
-
-
-def _on_paper(table: Table) -> list[str]:
-    """Which rows stand beside no row of the paper, and where to read why numbers may differ."""
-    if not table.published:
-        return []
-    keys = listed(sorted(set().union(*table.published.variants.values())))
-    others = [row for row in table.rows if row.endswith(OTHER_SETTINGS)]
-    out = [f"{row}: no row of the paper has the same {keys}." for row in others]
-    out.append(f"Why numbers may differ from the paper's: {DETAILS}.")
-    if (
-        table.published is TABLES["close_set"]
-        and (table.runs["dataset.name"] == "arxiv_like").any()
-    ):
-        out.append(SYNTHETIC)
+    if table.pooled:
+        out.append(f"Some cells pool runs that differ in {', '.join(sorted(table.pooled))}.")
+    if table.published:
+        out.append(f"Why numbers may differ from the paper's: {DETAILS}.")
+    if warnings:
+        out += _on_warnings(table)
     return out
 
 

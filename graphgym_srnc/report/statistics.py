@@ -138,24 +138,6 @@ def mean_ranks(scores: DataFrame, less: bool = False) -> dict[str, float]:
     return scores.round(DECIMALS).rank(axis=1, ascending=less).mean().to_dict()
 
 
-def friedman(scores: DataFrame) -> float:
-    r"""p of Friedman's test that all rows rank alike; NaN for fewer than 3 rows or 2 blocks.
-
-    :math:`\chi^2_F = \frac{12 N}{k(k+1)} \sum_j (R_j - \frac{k+1}{2})^2` for k rows and N blocks,
-    corrected for ties.
-
-    Args:
-        scores: as for :func:`mean_ranks`.
-    """
-    from scipy.stats import friedmanchisquare
-
-    blocks, rows = scores.shape
-    if rows < 3 or blocks < 2:
-        return math.nan
-    with np.errstate(all="ignore"):  # rows that tie in every block
-        return float(friedmanchisquare(*scores.round(DECIMALS).to_numpy().T).pvalue)
-
-
 def critical_difference(rows: int, blocks: int, alpha: float = 0.05) -> float:
     r"""Nemenyi's critical difference :math:`q_\alpha \sqrt{k(k+1) / 6N}` of mean ranks.
 

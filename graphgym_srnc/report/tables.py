@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Sequence
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.io.stats import mean
 from graphgym_srnc.report.arrange import SHARE
-from graphgym_srnc.report.compare import Ranking, Table, why_not_averaged
+from graphgym_srnc.report.compare import Ranking, Table, has_mean
 from graphgym_srnc.report.frame import COSTS
 
 # Metrics and their printed names, in the order of print.
@@ -51,7 +51,7 @@ class Grid(NamedTuple):
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[Box]]
-    kind: str = ""  # means, intervals, differences, ranks or settings
+    kind: str = ""  # means, intervals, differences or settings
     groups: Sequence[tuple[str, int]] = ()  # titles above the columns, with their number
 
     def flat(self) -> Grid:
@@ -126,7 +126,7 @@ def spread(metric: str, cell: Any) -> str:
 
 
 def grids(table: Table, is_joined: bool = False) -> list[Grid]:
-    """All tables: those of :func:`grids_of`, then tests of ranks and settings.
+    """All tables: those of :func:`grids_of`, then settings.
 
     Args:
         table: a comparison.
@@ -135,7 +135,7 @@ def grids(table: Table, is_joined: bool = False) -> list[Grid]:
     several = not is_joined and len(table.columns) > 1
     parts = [(metric,) for metric in table.metrics] if several else [table.metrics]
     means = itertools.chain(*(grids_of(table, *part) for part in parts))
-    every = [*means, rank_tests(table), choices(table)]
+    every = [*means, choices(table)]
     return [grid for grid in every if grid.rows]
 
 
@@ -239,7 +239,7 @@ def means(table: Table, metric: str) -> Grid:
 
 def is_averaged(table: Table) -> bool:
     """Whether a mean over columns is meaningful, and no row lacks a column."""
-    return not why_not_averaged(table.runs) and bool(table.cells["runs"].notna().all())
+    return has_mean(table.runs) and bool(table.cells["runs"].notna().all())
 
 
 def published(cell: Any) -> str:
@@ -274,31 +274,3 @@ def tested_ranks(table: Table, metric: str) -> dict[str, Ranking]:
         for (name, column), ranking in table.rankings.items()
         if name == metric and len(ranking.ranks) > 2 and not math.isnan(ranking.difference)
     }
-
-
-def rank_tests(table: Table) -> Grid:
-    """Friedman's and Nemenyi's tests of the ranks in each column, which never pool columns."""
-    rows = []
-    for metric in table.metrics:
-        for column, found in tested_ranks(table, metric).items():
-            best, *others = sorted(found.ranks, key=found.ranks.__getitem__)
-            limit = found.ranks[best] + found.difference
-            near = ", ".join(row for row in others if found.ranks[row] < limit)
-            rows.append(
-                boxes(
-                    column,
-                    name(metric),
-                    found.blocks,
-                    f"{found.friedman:.2g}",
-                    f"{found.difference:.2f}",
-                    best,
-                    near or "none",
-                )
-            )
-    heads = ["column", "score", "splits", "Friedman's p", "critical difference", "best rank"]
-    return Grid(
-        "Tests of ranks, which have less power than the pairwise tests of the marks",
-        [*heads, "no significant difference (Nemenyi)"],
-        rows,
-        "ranks",
-    )

@@ -76,7 +76,7 @@ def from_data(
             "Label nodes of two classes or more",
         )
     sets = ((source, train), (source, source_val), (target, val), (target, test))
-    open_set, notes = _unknown_class(graphs, sets, values, open_set)
+    open_set, doubt = _unknown_class(graphs, sets, values, open_set)
     for graph in graphs:
         graph.y_true = torch.full_like(graph.y, HIDDEN)
     for graph, nodes in sets:
@@ -105,7 +105,7 @@ def from_data(
         class_names=tuple(map(str, classes.tolist())),
         scored=False,
         held_out=takes,
-        warnings=tuple(notes),
+        warnings={"inferred open_set": doubt} if doubt else {},
     )
     unknown = UNKNOWN if classes.dtype.kind == "U" else HIDDEN
     return task, np.append(classes, unknown) if open_set else classes
@@ -116,8 +116,8 @@ def _unknown_class(
     sets: Sequence[tuple[Data, Tensor]],
     values: np.ndarray,
     open_set: bool | None,
-) -> tuple[bool, list[str]]:
-    """Whether there is an unknown class, and notes on how that was inferred if it is not given.
+) -> tuple[bool, str]:
+    """Whether there is an unknown class, and how that was inferred if there is doubt, else "".
 
     ``sets`` are the training nodes and the other sets of nodes with their graphs.
     """
@@ -128,14 +128,14 @@ def _unknown_class(
         outside = sorted({*new} - labelled)
         bare = int((graphs[-1].y < 0).sum())
         if outside:
-            return True, [OUTSIDE.format(listed([*map(str, values[outside].tolist())]))]
+            return True, OUTSIDE.format(listed([*map(str, values[outside].tolist())]))
         if new or not bare:
-            return bool(new), []
+            return bool(new), ""
         size = graphs[-1].num_nodes
         if len(graphs) == 1:
-            return True, [MAY_BE_UNKNOWN.format(f"{bare:,}", f"{size:,}")]
+            return True, MAY_BE_UNKNOWN.format(f"{bare:,}", f"{size:,}")
         is_unsure = 2 * bare > size and not any(len(nodes) for _, nodes in sets[1:])
-        return False, [ONLY_KNOWN] if is_unsure else []
+        return False, ONLY_KNOWN if is_unsure else ""
     untaught = sorted({*new} & labelled)
     if untaught and not open_set:
         raise InputError.plain(
@@ -143,7 +143,7 @@ def _unknown_class(
             f"the classes {values[untaught].tolist()} have no training node",
             "Set open_set to True, or add training nodes of them",
         )
-    return open_set, []
+    return open_set, ""
 
 
 def unlabelled(data: Data, key: str = "graph", exact: bool = False) -> Data:
@@ -243,8 +243,9 @@ def labels(
         return np.array([HIDDEN if cell is None else int(cell) for cell in cells], dtype=np.int64)
     written = ["" if cell is None else cell for cell in cells]
     words = [cell if isinstance(cell, str) else str(int(cell)) for cell in written]
-    cleaned, notes = clean_words(["" if word in kept else word for word in words], key, held)
-    for note in notes:
+    others = ["" if word in kept else word for word in words]
+    cleaned, notes, alike = clean_words(others, key, held)
+    for note in notes + alike:
         if note not in said:
             warn(note)
     return np.array([word if word in kept else label for word, label in zip(words, cleaned)])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones.scaling import feature_warnings
+from graphgym_srnc.backbones.scaling import feature_warning
 from graphgym_srnc.core import parallel
 from graphgym_srnc.core.options import Natural, OneOf, Range, checked
 from graphgym_srnc.core.task import ShiftTask
@@ -64,7 +64,7 @@ class RunRecord:
         best: number of the selected episode.
         score: its selection score; None if it is not finite.
         stopped: reason for the end of training.
-        warnings: warnings of the method.
+        warnings: warnings of the training by code, sentences.
         verdict: result of :func:`graphgym_srnc.train.diagnostics.judge`, which the caller sets.
         held_out: result of :func:`graphgym_srnc.train.held_out.judge`, which the caller sets.
     """
@@ -76,7 +76,7 @@ class RunRecord:
     best: int = 0
     score: float | None = None
     stopped: str = ""
-    warnings: list[str] = field(default_factory=list)
+    warnings: dict[str, str] = field(default_factory=dict)
     verdict: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, Any] = field(default_factory=dict)
 
@@ -181,15 +181,21 @@ def fit(
             checkpoint.write(run.state)
 
     method.load_state_dict(run.best_state)
-    texts = [
-        f"{role} x: {text}"
-        for role, graph in run.blind.graphs().items()
-        for text in feature_warnings(graph.x, method.encoder.features)
-    ]
+    record.warnings |= feature_warnings(method, run.blind)
     if record.selection == "last" and selection != "last":
-        texts.append(NO_UNKNOWN_HELD_OUT)
-    record.warnings = list(dict.fromkeys([*texts, *method.warnings]))
+        record.warnings["last episode"] = NO_UNKNOWN_HELD_OUT
+    record.warnings |= method.warnings
     return record
+
+
+def feature_warnings(method: Method, task: ShiftTask) -> dict[str, str]:
+    """A warning by code for each graph of a task whose features a method scales badly."""
+    found = {}
+    for role, graph in task.graphs().items():
+        text = feature_warning(graph.x, method.encoder.features)
+        if text:
+            found[f"features of {role}"] = f"{role} x: {text}"
+    return found
 
 
 def check_method(method: Method, task: ShiftTask) -> None:
@@ -252,7 +258,10 @@ class Training:
         alone = source_first.source_alone(self.task)
         fit(method, alone, seed=None, max_episodes=max_episodes, selection="last")
         self.add_found_class(method.decide(method.predict(alone.source)))
-        method.warnings = [f"On the source alone: {text}" for text in method.warnings]
+        method.warnings = {
+            f"{code} on the source alone": f"On the source alone: {text}"
+            for code, text in method.warnings.items()
+        }
         method.reported = []
         self.source_seconds = time.perf_counter() - begin
 

@@ -80,6 +80,7 @@ class Method(nn.Module):
 
     Attributes:
         task: the blind task; a loaded model has its :class:`Sizes` instead.
+        warnings: sentences on the training by code, which no diagnostic has.
         calibrated: whether validation nodes set the threshold; otherwise it is 0.
         cross_fits: whether the method holds out labels itself if there are no validation nodes.
         out_of_fold: predictions of labelled nodes by classifiers that did not learn them, of a
@@ -103,7 +104,7 @@ class Method(nn.Module):
 
     task: ShiftTask
     classifier: Encoder
-    warnings: list[str]
+    warnings: dict[str, str]
     threshold: Tensor
     calibrated: bool = True
     cross_fits: bool = False
@@ -162,7 +163,7 @@ class Method(nn.Module):
             "0, since the losses read every node of a graph",
         )
         self.register_buffer("threshold", torch.tensor(0.0))
-        self.warnings = []
+        self.warnings = {}
         self.reported: list[str] = []  # topics of diagnostics that the method has covered
 
     @property
@@ -208,9 +209,8 @@ class Method(nn.Module):
         self.to(self.task.device)
         is_weighted = self.source.is_weighted or self.target.is_weighted
         reads = getattr(getattr(self, "classifier", None), "reads_weights", True)
-        text = WEIGHTS_IGNORED.format(self.encoder.kind)
-        if is_weighted and not reads and text not in self.warnings:
-            self.warnings.append(text)
+        if is_weighted and not reads:
+            self.warnings["edge weights"] = WEIGHTS_IGNORED.format(self.encoder.kind)
 
     def new_classifier(self, num_outputs: int) -> Encoder:
         """An untrained encoder with ``num_outputs`` logits."""
@@ -402,7 +402,7 @@ class Method(nn.Module):
             threshold = best_threshold(confidence, known, label, self.task.num_known)
         else:
             threshold = float(confidence.quantile(1 - KNOWN_RECALL))
-            self.warnings.append(
+            self.warnings["no unknown held out"] = (
                 "No held-out node belongs to an unknown class. The unknown-class threshold is set"
                 f" so that {100 * KNOWN_RECALL:.0f} % of the held-out nodes are predicted as known."
             )

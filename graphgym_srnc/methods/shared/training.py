@@ -56,12 +56,12 @@ def minimise(
     terms: dict[str, Tensor] = {}
     history: list[Tensor] = []
     model.train()
-    is_watched = parallel.world() == 1 and all(p.device.type == "cpu" for p in model.parameters())
-    with parallel.own_draws():
+    is_on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
+    with parallel.own_draws() as is_alone:
         for _ in progress.steps(steps):
             terms = losses()
             total = cast(Tensor, sum(terms.values()))
-            if is_watched and not math.isfinite(total.item()):
+            if is_alone and is_on_cpu and not math.isfinite(total.item()):
                 check_finite({name: term.item() for name, term in terms.items()})
                 check_finite({"the sum of all terms": total.item()})
             optimizer.zero_grad()

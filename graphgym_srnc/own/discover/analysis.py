@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -92,7 +93,7 @@ def analyse(
     evidence: Evidence = Evidence(),
     label: Tensor | None = None,
     num_new: int = 0,
-    cluster_names: Mapping[Any, str] = MappingProxyType({}),
+    cluster_names: Mapping[str, str] = MappingProxyType({}),
     earlier: since.Earlier | None = None,
 ) -> Analysis:
     """Find, measure and describe new clusters.
@@ -122,15 +123,14 @@ def analyse(
     fits = number.fits(graph, posterior, state, seeds)
     wanted = num_new or number.suggested(fits)
     found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
+    groups = []
     if seeds.predicted:
         topics = state[:, : -posterior.size(1)]
         groups = candidates.also_possible(topics, posterior, label, len(found.new))
-        found = clusters.replace(found, also=groups)
     x = features(graph)
     described, worded = words.described(x, names)
-    for place, new in enumerate(found.new):
-        found.new[place] = clusters.replace(new, parts=_parts(new, state, described))
-    found = found.named(cluster_names)
+    new = [replace(one, parts=_parts(one, state, described)) for one in found.new]
+    found = replace(found, new=new, also=groups).named(cluster_names)
     changes = None
     if earlier is not None:
         found, changes = since.compare(found, earlier, x, names)

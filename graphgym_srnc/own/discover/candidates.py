@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods.srnc_plus import NO_SIGN, SIGNIFICANT
+from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
 from graphgym_srnc.own.discover.representation import kmeans, topics
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
@@ -59,11 +59,6 @@ class Evidence(NamedTuple):
             "The labels give no significant evidence that any of these is a new class"
             f" (p = {self.p_value:.2g}; significant: below {SIGNIFICANT:g})."
         )
-
-
-def without_evidence(warning: str) -> str:
-    """A warning of SRNC+ without the sentence on what :class:`Evidence` says, too."""
-    return warning.partition(NO_SIGN.rpartition("}")[2])[2] or warning
 
 
 class Seeds(NamedTuple):

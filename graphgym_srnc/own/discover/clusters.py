@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Mapping, NamedTuple, Sequence
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
 import torch
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
@@ -118,34 +118,30 @@ class Discovery:
         """Names of the known classes."""
         return [cluster.name for cluster in self.known]
 
-    def named(self, names: Mapping[Any, str]) -> Discovery:
+    @property
+    def names(self) -> dict[str, str]:
+        """Names by number of those that have one, such as ``{"1": "rust", "2a": "go"}``."""
+        return {str(one.number): one.name for one in self.proposed if one.name}
+
+    def named(self, names: Mapping[str, str]) -> Discovery:
         """The same clusters; new ones, their parts and groups with few labels have names by number.
 
         Raises:
             InputError: there is no new cluster, part or group with such a number.
         """
-        given = {str(number): name for number, name in names.items()}
-        numbers = [str(k) for k in range(1, len(self.new) + len(self.also) + 1)]
         parts = [part.number for new in self.new for part in new.parts]
-        for number in given:
+        numbers = [str(k) for k in range(1, len(self.new) + len(self.also) + 1)]
+        for number in names:
             if number not in numbers + parts:
                 allowed = f"numbers of new clusters and groups, from 1 to {len(numbers)}"
                 if parts:
                     allowed += f", or of parts: {', '.join(parts)}"
                 raise InputError("names", number, allowed)
-
-        def name(number: int | str) -> str:
-            return given.get(str(number), "")
-
-        new = [
-            replace(
-                cluster,
-                name=name(cluster.number),
-                parts=[part._replace(name=name(part.number)) for part in cluster.parts],
-            )
-            for cluster in self.new
-        ]
-        also = [group._replace(name=name(group.number)) for group in self.also]
+        new = []
+        for cluster in self.new:
+            own = [part._replace(name=names.get(part.number, "")) for part in cluster.parts]
+            new.append(replace(cluster, name=names.get(str(cluster.number), ""), parts=own))
+        also = [group._replace(name=names.get(str(group.number), "")) for group in self.also]
         return replace(self, new=new, also=also)
 
 
@@ -327,11 +323,18 @@ def centrality(state: Tensor, adjacency: sp.csr_array, sure: Tensor, cluster: Te
 @lru_cache(maxsize=1)
 def layout(discovery: Discovery) -> np.ndarray:
     """Position ``[V, 2]`` of each node: t-SNE of at most ``ANCHORS`` nodes; each of the others
-    lies among the three of these nodes that are most similar to it."""
+    lies among the three of these nodes that are most similar to it, at a small random distance."""
     state = discovery.state.numpy()
     shown = embedding.sample(len(state), ANCHORS)
     placed = embedding.map_2d(state[shown], "tsne")
     near = KNeighborsRegressor(min(3, len(shown)), weights="distance").fit(state[shown], placed)
     points = near.predict(state)
+    # Nodes among the same three do not hide each other.
+    gap = (
+        np.median(NearestNeighbors(n_neighbors=2).fit(placed).kneighbors()[0])
+        if len(placed) > 2
+        else 0.0
+    )
+    points += np.random.default_rng(0).normal(scale=gap / 2, size=points.shape)
     points[shown] = placed
     return points

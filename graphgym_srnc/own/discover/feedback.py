@@ -103,11 +103,17 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
     names = [*map(str, range(num_nodes))] if key == "node" or ids is None else ids
     numbers = {name: node for node, name in enumerate(names)}
     found: dict[int, str] = {}
-    given, _ = cleaned([*rows[NEW_LABEL]], NEW_LABEL)
+    # Tables of this program have an apostrophe before what a spreadsheet would execute.
+    cells = rows[NEW_LABEL].str.replace(r"^'(?=[=+@-])", "", regex=True)
+    given, *_ = cleaned([*cells], NEW_LABEL)
     for name, label in zip(rows[key], map(in_words, given)):
         if name not in numbers:
             message = f"{path}: the graph has no node {name}"
-            raise InputError.plain("labels", message, "Use the nodes or ids of the predictions")
+            raise InputError.plain(
+                "labels",
+                message,
+                "Use the nodes or ids of the predictions as text, with leading zeros",
+            )
         if label:
             check_name(label, "labels", label)
         if found.setdefault(numbers[name], label) != label:

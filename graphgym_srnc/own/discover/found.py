@@ -129,12 +129,11 @@ class Found:
                 "the graph has no train_mask, so known classes would have no labels",
                 "Discover in the graph of fit",
             )
-        carried = {str(new.number): new.name for new in self.clusters.proposed if new.name}
         given = {str(number): name for number, name in names.items()}
-        found = self.clusters.named(carried | given)
-        for number, name in names.items():
+        found = self.clusters.named(self.clusters.names | given)
+        for number, name in given.items():
             feedback.check_name(str(name).strip(), "names", f"{number}={name}")
-        for warning in table.on_named_leftovers(self.analysis.new, names):
+        for warning in table.on_named_leftovers(self.analysis.new, given):
             text.warn(warning)
         made = feedback.labels(found, self.parts, self.y)
         graph = copy.copy(self.graph)

@@ -5,7 +5,8 @@
 const at = name => document.getElementById("map-" + name);
 const data = JSON.parse(at("data").textContent);
 const canvas = at("canvas"), pen = canvas.getContext("2d"), tip = at("tip"), legend = at("legend");
-const SIDE = 65535, CLOSEST = 1000, ROUND = 20000, REACH = 24, STRIDE = 1000003, LINE = 25;
+const SIDE = 65535, CLOSEST = 1000, ROUND = 20000, REACH = 24, STRIDE = 1000003;
+const GRID = 128, MARGIN = 6000, RINGS = 10, FEW = 200;  // of the glow, its edge, labels and titles
 
 const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer;
 const numbers = text => new Uint16Array(bytes(text)), large = text => new Uint32Array(bytes(text));
@@ -19,51 +20,96 @@ const name = i => {
   if (!title) return id;
   return plainly(id) === plainly(title) ? title : `${id}: ${title}`;
 };
-const dotSize = count > 20000 ? 1 : count > 4000 ? 1.6 : 2.4;
+const isNew = group => !cluster.pale.includes(group);
+const typical = numbers(data.typical);
 
-// `hits` are the nodes that were found, in order; null = nothing is searched.
+// `hits` are the nodes that were found, in order; null = nothing is searched. `focus` is the group
+// that is pointed at in the list of groups; -1 = none. `named` are names that were typed, by number.
+const named = new Map();
+let glow = null, focus = -1;
 let colouring = cluster, hidden = new Set(), hits = null, nextHit = 0;
 let middleX = SIDE / 2, middleY = SIDE / 2, zoom = 1, told = -1, waiting = false;
 let seen = new Uint32Array(count), numSeen = 0, width = 1, height = 1;
 
 // A dark colour is lightened on a dark page.
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const parts = colour => [1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16));
 const visible = colour => {
-  const [red, green, blue] = [1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16));
+  const [red, green, blue] = parts(colour);
   if (!dark.matches || 0.3 * red + 0.6 * green + 0.1 * blue > 80) return colour;
-  return `rgb(${[red, green, blue].map(one => Math.round(one + 0.3 * (255 - one)))})`;
+  const lighter = [red, green, blue].map(one => Math.round(one + 0.3 * (255 - one)));
+  return "#" + lighter.map(one => one.toString(16).padStart(2, "0")).join("");
 };
 
-// Pixels of the page for a unit of the map; at zoom 1 all of it is in sight.
-const scale = () => zoom * 0.94 * Math.min(width, height) / SIDE;
+// The label of a group: the name that was typed for it, or else its words.
+const called = group => {
+  const text = data.marks.find(mark => mark[2] === group)[3], number = text.split(":")[0];
+  const typed = isNew(group) && named.get(number);
+  return typed ? `${number}: ${typed}` : text;
+};
+
+// A colour with the contrast of text on the paper, darker or on a dark page lighter than another.
+const light = rgb => rgb.map(v => v / 255)
+  .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0.05);
+const legible = colour => {
+  const end = dark.matches ? 255 : 0, paper = dark.matches ? 0.06 : 1.05;
+  let rgb = parts(colour);
+  while (Math.max(light(rgb), paper) / Math.min(light(rgb), paper) < 4.6) rgb = rgb.map(v => v + 0.08 * (end - v));
+  return `rgb(${rgb.map(Math.round)})`;
+};
+
+// Pixels of the page for a unit of the map; at zoom 1 all nodes are in sight.
+const span = values => Math.max(1, values.reduce((a, b) => Math.max(a, b), 0) - values.reduce((a, b) => Math.min(a, b), SIDE));
+const spanX = span(x), spanY = span(y);
+const scale = () => zoom * 0.9 * Math.min(width / spanX, height / spanY);
 const toScreen = (mapX, mapY) => [(mapX - middleX) * scale() + width / 2,
                                   (mapY - middleY) * scale() + height / 2];
+
+// The more nodes, the smaller and paler their dots, so that they cover about the same share.
+const dotSize = () => {
+  const usual = Math.sqrt(0.03 * width * height / Math.max(count, 1));
+  return Math.min(7, Math.max(0.8, Math.min(3.4, usual)) * zoom ** 0.4);
+};
+const paleness = () => Math.max(0.4, Math.min(0.9, 1.4 - 0.2 * Math.log10(count + 1)));
 
 function draw() {
   waiting = false;
   const ratio = window.devicePixelRatio || 1, style = getComputedStyle(canvas);
   [width, height] = [canvas.clientWidth, canvas.clientHeight];
   const ink = style.getPropertyValue("--ink"), paper = style.getPropertyValue("--paper");
-  const soft = style.getPropertyValue("--soft");
   canvas.width = width * ratio;
   canvas.height = height * ratio;
   pen.scale(ratio, ratio);
   look();
 
-  const size = Math.min(7, dotSize * zoom ** 0.4);
+  glow = glow || makeGlow();
+  pen.globalAlpha = hits || focus >= 0 ? 0.3 : 1;
+  const edge = toScreen(-MARGIN, -MARGIN), side = (SIDE + 2 * MARGIN) * scale();
+  pen.drawImage(glow.picture, ...edge, side, side);
+
+  const size = dotSize();
   const shown = seen.subarray(0, numSeen), found = shown.filter(i => hits && hits.has(i));
   // Pale groups are below the others, and fainter on a dark page.
   const isPale = i => colouring.pale.includes(colouring.of[i]);
-  pen.globalAlpha = hits ? 0.2 : dark.matches ? 0.35 : 0.9;
-  dots(shown.filter(isPale), size);
+  const isFar = i => focus >= 0 && cluster.of[i] !== focus;
+  pen.globalAlpha = hits ? 0.2 : paleness() * (dark.matches ? 0.5 : 1);
+  if (focus >= 0) pen.globalAlpha = 0.12;
+  dots(shown.filter(i => isPale(i) || isFar(i)), size);
   pen.globalAlpha = hits ? 0.2 : 0.9;
-  // New clusters are few of the nodes, so their dots are larger.
-  dots(shown.filter(i => !isPale(i)), colouring.pale.length ? 1.4 * size : size);
+  // New clusters are few of the nodes, so their dots are larger, and apart from each other.
+  pen.strokeStyle = paper;
+  pen.lineWidth = 0.6;
+  const strong = shown.filter(i => !isPale(i) && !isFar(i));
+  dots(strong, colouring.pale.length ? 1.3 * size + 0.3 : size, size > 1.5 && !hits);
   pen.globalAlpha = 1;
+  pen.lineWidth = 1;
   pen.strokeStyle = ink;
   dots(found, size + 1.5, true);
 
-  if (colouring === cluster || colouring === data.colourings[1]) labels(ink, soft, paper);
+  const placed = [];
+  if (colouring === cluster || colouring === data.colourings[1]) labels(placed, paper);
+  titles(placed, size, ink, paper);
   if (told >= 0) {
     pen.strokeStyle = ink;
     pen.lineWidth = 2;
@@ -75,35 +121,153 @@ function draw() {
   canvas.dataset.drawn = count;
 }
 
-// Names of new clusters in frames of their colour, the largest first, then those of known classes
-// without a frame. A label that would cover another one moves up or down, and is left out if that
-// does not help.
-function labels(ink, soft, paper) {
+// A soft picture of where nodes are dense, in the colours of their groups, and this density, in
+// which new clusters count more, for labels. It is made once for a colouring and its hidden groups.
+function makeGlow() {
+  const picture = document.createElement("canvas"), cells = GRID * GRID;
+  const sums = [0, 1, 2, 3, 4].map(() => new Float32Array(cells));
+  const colours = colouring.colours.map(colour => parts(visible(colour)));
+  const cell = value => Math.floor((value + MARGIN) * GRID / (SIDE + 2 * MARGIN));
+  for (let i = 0; i < count; i++) {
+    if (hidden.has(colouring.of[i])) continue;
+    const at = cell(y[i]) * GRID + cell(x[i]);
+    colours[colouring.of[i]].forEach((part, k) => { sums[k][at] += part; });
+    sums[3][at] += 1;
+    sums[4][at] += cluster.pale.includes(cluster.of[i]) ? 1 : 6;
+  }
+  for (const sum of sums) for (let k = 0; k < 3; k++) [1, GRID].forEach(step => blur(sum, step));
+  const [red, green, blue, all, dense] = sums;
+  // The density that a dot and its neighbours would have if all were spread over a tenth of the map.
+  const usual = 10 * count / cells;
+  picture.width = picture.height = GRID;
+  const image = picture.getContext("2d").createImageData(GRID, GRID);
+  for (let k = 0; k < cells; k++) {
+    const here = Math.max(all[k], 1e-9);
+    const shade = (dark.matches ? 80 : 100) * (1 - Math.exp(-all[k] / usual));
+    image.data.set([red[k] / here, green[k] / here, blue[k] / here, shade], 4 * k);
+  }
+  picture.getContext("2d").putImageData(image, 0, 0);
+  return {picture, dense, most: Math.max(1e-9, dense.reduce((a, b) => Math.max(a, b), 0)), cell};
+}
+
+// The mean of each value of a grid and its two neighbours on both sides, along rows or columns.
+function blur(grid, step) {
+  const line = new Float32Array(GRID);
+  for (let k = 0; k < GRID; k++) {
+    const start = step === 1 ? k * GRID : k;
+    for (let j = 0; j < GRID; j++) line[j] = grid[start + j * step];
+    for (let j = 2; j < GRID - 2; j++) {
+      grid[start + j * step] = (line[j - 2] + line[j - 1] + line[j] + line[j + 1] + line[j + 2]) / 5;
+    }
+  }
+}
+
+// How much a box of the page covers: 0 = nothing, 1 = the densest part of the map.
+function covered(left, top, half, high) {
+  let sum = 0;
+  for (const right of [-0.9, -0.45, 0, 0.45, 0.9]) {
+    for (const down of [-0.4, 0, 0.4]) {
+      const column = glow.cell((left + right * half - width / 2) / scale() + middleX);
+      const row = glow.cell((top + down * high - height / 2) / scale() + middleY);
+      const isInside = column >= 0 && row >= 0 && column < GRID && row < GRID;
+      if (isInside) sum += Math.sqrt(glow.dense[row * GRID + column] / glow.most) / 15;
+    }
+  }
+  return sum;
+}
+
+// The best place of a label near a point of the page: close to it, over few nodes, inside the map
+// and apart from other labels; undefined if there is none.
+function room(left, top, half, high, weight, placed) {
+  let best, least = Infinity;
+  for (let ring = 0; ring < RINGS; ring++) {
+    for (let k = 0; k < (ring ? 12 : 1); k++) {
+      const turn = (k - 3) * Math.PI / 6;  // upwards first
+      const wanted = left + ring * 18 * Math.cos(turn);
+      const one = {half, high, y: top + ring * 12 * Math.sin(turn)};
+      one.x = Math.max(half + 2, Math.min(width - half - 2, wanted));
+      const isInside = one.y - high / 2 > 1 && one.y + high / 2 < height - 1 && one.x - half > 0;
+      if (!isInside || placed.some(other => Math.abs(one.x - other.x) < half + other.half + 3
+          && Math.abs(one.y - other.y) < (high + other.high) / 2 + 1)) continue;
+      const cost = 0.35 * ring + weight * covered(one.x, one.y, half, high);
+      if (cost < least) [best, least] = [one, cost];
+    }
+  }
+  return best;
+}
+
+// Words in lines of about equal length, at most two.
+function wrapped(text) {
+  const middle = text.length / 2;
+  const gaps = [...text].map((letter, k) => letter === " " ? k : -1).filter(k => k > 2);
+  if (text.length < 22 || !gaps.length) return [text];
+  const gap = gaps.reduce((a, b) => Math.abs(b - middle) < Math.abs(a - middle) ? b : a);
+  return [text.slice(0, gap), text.slice(gap + 1)];
+}
+
+function write(lines, at, line) {
+  lines.forEach((text, k) => {
+    const y = at.y - at.high / 2 + (k + 0.8) * line;
+    pen.strokeText(text, at.x, y);
+    pen.fillText(text, at.x, y);
+  });
+}
+
+// Names of groups, the larger the more nodes they have: new clusters in their colours, the largest
+// first, then known classes. A thin line leads to a group from a label that lies beside it.
+function labels(placed, paper) {
+  const largest = Math.max(1, ...data.marks.map(([, , group]) => cluster.sizes[group]));
+  const small = Math.max(0.75, Math.min(1, width / 900));
+  const shown = [];
   pen.textAlign = "center";
   pen.lineJoin = "round";
-  const placed = [];
-  for (const [mapX, mapY, group, text, isNew] of data.marks) {
-    pen.font = isNew ? "600 14px system-ui, sans-serif" : "13px system-ui, sans-serif";
-    const [middle, edge] = toScreen(mapX, mapY), top = Math.max(LINE, edge - 12);
-    const half = pen.measureText(text).width / 2 + 8;
-    if (colouring === cluster && hidden.has(group) || middle < 0 || middle > width || edge < 0 || edge > height) continue;
-    const left = Math.max(half + 2, Math.min(width - half - 2, middle));
-    const free = [0, -LINE, LINE, -2 * LINE, 2 * LINE].map(down => top + down).find(y =>
-      y > 16 && y < height - 8 && placed.every(other =>
-        Math.abs(left - other.left) >= half + other.half + 4 || Math.abs(y - other.y) >= LINE));
-    if (free === undefined) continue;
-    placed.push({left, half, y: free});
-    pen.globalAlpha = isNew ? 0.92 : 0.6;
-    pen.fillStyle = paper;
-    pen.fillRect(left - half, free - 15, 2 * half, 21);
-    pen.globalAlpha = 1;
-    if (isNew) {
-      pen.lineWidth = 2;
-      pen.strokeStyle = visible(data.colourings[0].colours[group]);
-      pen.strokeRect(left - half, free - 15, 2 * half, 21);
-    }
-    pen.fillStyle = isNew ? ink : soft;
-    pen.fillText(text, left, free);
+  for (const [mapX, mapY, group] of data.marks) {
+    const [left, top] = toScreen(mapX, mapY);
+    if (colouring === cluster && hidden.has(group) || left < 0 || left > width || top < 0 || top > height) continue;
+    const share = Math.sqrt(cluster.sizes[group] / largest);
+    const size = Math.round(small * (isNew(group) ? 17 + 8 * share : 12 + 6 * share));
+    const font = `${isNew(group) ? 700 : 500} ${size}px system-ui, sans-serif`;
+    pen.font = font;
+    const lines = wrapped(called(group)), line = 1.15 * size, high = line * lines.length;
+    const half = Math.max(...lines.map(text => pen.measureText(text).width)) / 2 + 3;
+    const at = room(left, top, half, high, isNew(group) ? 9 : 3, placed);
+    if (!at) continue;
+    placed.push(at);
+    const colour = legible(cluster.colours[group]);
+    const faint = focus < 0 || focus === group ? 1 : 0.25;
+    shown.push({lines, at, line, font, colour, faint, size});
+    const ends = [Math.max(at.x - half, Math.min(at.x + half, left)),
+                  Math.max(at.y - high / 2, Math.min(at.y + high / 2, top))];
+    if (Math.hypot(ends[0] - left, ends[1] - top) < 12) continue;
+    [pen.globalAlpha, pen.strokeStyle, pen.lineWidth] = [faint, colour, isNew(group) ? 1.4 : 0.7];
+    pen.beginPath();
+    pen.moveTo(...ends);
+    pen.lineTo(left, top);
+    pen.stroke();
+  }
+  pen.strokeStyle = paper;
+  for (const {lines, at, line, font, colour, faint, size} of shown) {
+    [pen.globalAlpha, pen.font, pen.fillStyle, pen.lineWidth] = [faint, font, colour, size / 4];
+    write(lines, at, line);
+  }
+  pen.globalAlpha = 1;
+}
+
+// Titles of the most typical nodes below their dots, where few nodes are in sight.
+function titles(placed, size, ink, paper) {
+  if (numSeen > FEW || zoom < 2) return;
+  const order = [...seen.subarray(0, numSeen)].sort((a, b) => typical[b] - typical[a]);
+  pen.font = "12px system-ui, sans-serif";
+  [pen.textAlign, pen.fillStyle, pen.strokeStyle, pen.lineWidth] = ["center", ink, paper, 3];
+  for (const i of order) {
+    const title = data.titles[i] || data.ids[i], text = title.length > 28 ? title.slice(0, 27) + "…" : title;
+    const [x0, y0] = toScreen(x[i], y[i]), half = pen.measureText(text).width / 2 + 2;
+    const at = {x: x0, y: y0 + size + 9, half, high: 14};
+    const isFree = placed.every(other => Math.abs(at.x - other.x) >= half + other.half
+      || Math.abs(at.y - other.y) >= (14 + other.high) / 2);
+    if (!isFree) continue;
+    placed.push(at);
+    write([text], at, 14);
   }
 }
 
@@ -135,7 +299,9 @@ function look() {
   }
 }
 
-function redraw() {
+// The picture changes; the glow too if groups were hidden or shown, or have other colours.
+function redraw(isOther = false) {
+  if (isOther) glow = null;
   if (!waiting) requestAnimationFrame(draw);
   waiting = true;
 }
@@ -212,6 +378,20 @@ function goTo(node) {
   redraw();
 }
 
+// Show the middle part of a group on the whole map.
+function goToGroup(group) {
+  const inside = [...seen.keys()].filter(i => cluster.of[i] === group);
+  if (!inside.length) return;
+  const middle = values => {
+    const sorted = inside.map(i => values[i]).sort((a, b) => a - b);
+    return [0.1, 0.9].map(share => sorted[Math.floor(share * (sorted.length - 1))]);
+  };
+  const [left, right] = middle(x), [top, bottom] = middle(y);
+  [middleX, middleY] = [(left + right) / 2, (top + bottom) / 2];
+  zoom = Math.max(1, Math.min(40, 0.5 * SIDE / Math.max(right - left, bottom - top, 1)));
+  redraw();
+}
+
 function list() {
   const sizes = colouring.sizes;
   const button = (text, pressed, click) => {
@@ -219,7 +399,7 @@ function list() {
     made.type = "button";
     made.append(text);
     if (pressed !== null) made.setAttribute("aria-pressed", pressed);
-    made.addEventListener("click", () => { click(made); tell(-1); redraw(); });
+    made.addEventListener("click", () => { click(made); tell(-1); redraw(true); });
     return made;
   };
   legend.replaceChildren();
@@ -300,9 +480,9 @@ at("by").addEventListener("change", event => {
   colouring = data.colourings[event.target.selectedIndex];
   hidden = new Set();
   list();
-  redraw();
+  redraw(true);
 });
-dark.addEventListener("change", () => { list(); redraw(); });
-new ResizeObserver(redraw).observe(canvas);
+dark.addEventListener("change", () => { list(); redraw(true); });
+new ResizeObserver(() => redraw()).observe(canvas);
 at("tools").hidden = at("box").hidden = false;
 list();

@@ -1,12 +1,13 @@
 
 // The card of a node, and the list of nodes, which continue the script of the map.
+// names.js follows it.
 const LEAST_SHARE = 0.005, PAGE = 50;
 const best = numbers(data.best), share = numbers(data.share), given = numbers(data.given);
 const starts = large(data.starts), ends = large(data.ends), degree = large(data.degree);
-const wordsOf = large(data.wordsOf), typical = numbers(data.typical);
+const wordsOf = large(data.wordsOf);
 const perNode = count ? wordsOf.length / count : 0;
 const shownAt = new Map([...large(data.nodes)].map((node, i) => [node, i]));
-const classes = data.colourings[1].names, card = document.getElementById("card");
+const classes = data.colourings[1].names, card = document.getElementById("card"), groups = document.getElementById("groups");
 const made = (tag, text, parent) => {
   const one = document.createElement(tag);
   if (text !== undefined) one.textContent = text;
@@ -24,10 +25,13 @@ function titled(node, parent, tag) {
   link.target = "_blank";
 }
 
+let label = (node, fact) => {};  // adds a field for a label to a card, see names.js
+
 show = node => {
   if (node < 0) return;
   card.replaceChildren();
   card.hidden = false;
+  groups.hidden = true;
   titled(node, card, "h3");
   if (data.texts[node]) made("p", data.texts[node], card);
   const facts = made("dl", undefined, card);
@@ -42,12 +46,15 @@ show = node => {
   }
   fact("prediction", guesses.join(", "));
   if (given[node]) fact("label in the data", classes[given[node] - 1]);
+  label(node, fact);
   fact("cluster", cluster.names[cluster.of[node]]);
   fact(data.head, (p[node] / SIDE).toFixed(2));
   const own = wordsOf.subarray(node * perNode, (node + 1) * perNode).filter(word => word);
   if (data.words.length) fact("words typical of its cluster", [...own].map(word => data.words[word - 1]).join(", ") || "none");
   near(node, fact);
-  const place = made("button", "show on the map", card);
+  const back = made("button", "back to the clusters", card), place = made("button", "show on the map", card);
+  back.type = "button";
+  back.addEventListener("click", () => { card.hidden = true; groups.hidden = false; tell(-1); });
   place.type = "button";
   place.addEventListener("click", () => { goTo(node); canvas.scrollIntoView({block: "center"}); });
 };
@@ -81,8 +88,8 @@ function near(node, fact) {
 // The list: filtered by the search and by a cluster, sorted by a column.
 const COLUMNS = [
   ["node", name], ["cluster", i => cluster.names[cluster.of[i]]],
-  ["class", i => classes[data.colourings[1].of[i]]], [data.head, i => p[i] / SIDE],
-  ["typical", i => typical[i] / SIDE],
+  ["class", i => classes[data.colourings[1].of[i]]], [data.head, i => p[i] / SIDE, data.meaning],
+  ["typical", i => typical[i] / SIDE, "how typical the node is of its cluster, from 0 to 1"],
 ];
 const rows = document.querySelector("#list tbody"), heads = document.querySelector("#list thead tr");
 const choose = document.getElementById("list-cluster"), text = document.getElementById("list-find");
@@ -90,7 +97,6 @@ let sorted = 3, down = true, most = PAGE, listed = [];
 
 function fillList() {
   const wanted = choose.value, searched = text.value.trim().toLowerCase();
-  const isNew = group => !cluster.pale.includes(group);
   listed = [...Array(count).keys()].filter(i => words[i].includes(searched)
     && (wanted === "all" || (wanted === "new" ? isNew(cluster.of[i]) : cluster.of[i] === Number(wanted))));
   const value = COLUMNS[sorted][1], sign = down ? -1 : 1;
@@ -119,19 +125,25 @@ function fillList() {
     head.setAttribute("aria-sort", k !== sorted ? "none" : down ? "descending" : "ascending"));
 }
 
-// Cells that a spreadsheet would execute get an apostrophe, as in tables of the commands.
-function csv() {
+// Save lines of cells as CSV. Cells that a spreadsheet would execute get an apostrophe, as in tables
+// of the commands; ids such as -1 and @user stay.
+function save(file, lines) {
+  const harmless = /^([+-][\d., ]*\d|@[\w./-]+)$/;
+  const guard = text => harmless.test(text) ? text : text.replace(/^(?=[\s"]*[=+@-])/, "'");
   const cell = value => {
-    const guarded = typeof value === "number" ? value.toFixed(4) : value.replace(/^(?=[\s"]*[=+@-])/, "'");
+    const guarded = typeof value === "number" ? value.toFixed(4) : guard(value);
     return /[",\n]/.test(guarded) ? '"' + guarded.replaceAll('"', '""') + '"' : guarded;
   };
-  const columns = [["id", i => data.ids[i]], ...COLUMNS, ["text", i => data.texts[i]]];
-  return [columns.map(([name]) => name), ...listed.map(i => columns.map(([, get]) => get(i)))]
-    .map(line => line.map(cell).join(",")).join("\n") + "\n";
+  const link = document.createElement("a"), csv = lines.map(line => line.map(cell).join(",") + "\n").join("");
+  link.href = URL.createObjectURL(new Blob(["\ufeff" + csv], {type: "text/csv"}));
+  link.download = file;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-COLUMNS.forEach(([title], k) => {
+COLUMNS.forEach(([title, , meaning], k) => {
   const head = made("th", undefined, heads), sorts = made("button", title, head);
+  if (meaning) head.title = meaning;
   head.scope = "col";
   sorts.type = "button";
   sorts.addEventListener("click", () => {
@@ -150,16 +162,10 @@ choose.addEventListener("change", () => { most = PAGE; fillList(); });
 text.addEventListener("input", () => { most = PAGE; fillList(); });
 document.getElementById("list-more").addEventListener("click", () => { most += 4 * PAGE; fillList(); });
 document.getElementById("list-csv").addEventListener("click", () => {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob(["\ufeff" + csv()], {type: "text/csv"}));
-  link.download = "nodes.csv";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  const columns = [["id", i => data.ids[i]], ...COLUMNS, ["text", i => data.texts[i]]];
+  save("nodes.csv", [columns.map(([name]) => name), ...listed.map(i => columns.map(([, get]) => get(i)))]);
 });
 for (const link of document.querySelectorAll("[data-node]")) {
   const at = shownAt.get(Number(link.dataset.node));
   if (at !== undefined) link.addEventListener("click", () => mark(at));
 }
-document.getElementById("nodes").hidden = false;
-fillList();
-})();

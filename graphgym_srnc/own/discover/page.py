@@ -18,6 +18,7 @@ from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.own.discover import feedback, number, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.clusters import Discovery, layout
+from graphgym_srnc.own.discover.likeness import likenesses
 from graphgym_srnc.own.discover.representation import features, links
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
@@ -35,9 +36,10 @@ MANY_NODES = 20_000  # half of them on larger maps
 CHOICES = 3  # most probable classes kept of a node
 NODE_WORDS = 6  # typical words kept of a node
 STRONG = 0.5  # lightness of hues
-PALE = 0.75
+PALE = 0.76
 SCRIPT = "".join(
-    Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("map.js", "nodes.js")
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in ("map.js", "nodes.js", "names.js")
 )
 DIGEST = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 """The script of the page, and its digest in the policy of the page, which runs no other script."""
@@ -55,12 +57,14 @@ def render(
     Args:
         title: title of the page.
         found: the clusters.
-        commands: ``again`` writes the page again, and ``naming`` names the clusters; each may be
-            absent.
+        commands: ``again`` writes the page again, and ``start`` is the start of a command, or of a
+            call in Python, that names clusters; each may be absent.
         run: the record of the run, with the labels and the accuracy of each class; may be empty.
         warnings: on classes with few labels and nodes with few neighbours.
     """
     discovery = found.discovery
+    shown = map_data(found)
+    best = number.suggested(found.fits)
     return fill(
         Path(__file__).with_name("page.html"),
         title=plain(title),
@@ -69,13 +73,15 @@ def render(
         meaning=table.MEANINGS[found.head],
         rows=found.new,
         known=found.rows[: len(discovery.known)],
-        suggested=number.suggested(found.fits),
+        suggested=best,
         on_also=table.ON_ALSO,
         on_parts=table.ON_PARTS,
         on_evidence=table.on_evidence(found.also),
-        on_clarity=table.ON_CLARITY.format(head=found.head),
+        on_clarity=table.on_clarity(found.head, len(found.new), best),
         on_number=table.on_number(found.fits),
-        map=map_data(found),
+        map=shown,
+        colours=shown["colourings"][0]["colours"],
+        likes=likenesses(found.graph, discovery, found.rows),
         script=SCRIPT,
         digest=DIGEST,
         commands={name: plain(command) for name, command in commands.items()},
@@ -109,8 +115,9 @@ def map_data(found: Analysis) -> dict[str, Any]:
         "x": _packed(places[:, 0]),
         "y": _packed(places[:, 1]),
         "head": found.head,
+        "meaning": table.MEANINGS[found.head].partition(": ")[2],
         "all": "all new clusters" if discovery.seeds.predicted else "all candidates",
-        "colourings": _colourings(found, shown),
+        "colourings": _colourings(found, places, shown),
         "p": _packed(doubt[shown] * SIDE),
         "typical": _packed(discovery.typical.numpy()[shown] * SIDE),
         "marks": _marks(found, places, shown),
@@ -159,9 +166,10 @@ def _colouring(
     }
 
 
-def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
+def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[dict[str, Any]]:
     """Nodes coloured by cluster, by predicted class and by P(unknown).
 
+    Known classes that are beside each other on the map have similar pale colours.
     Sizes of clusters of known classes, and of classes, are those of the predictions.
     """
     discovery = found.discovery
@@ -172,7 +180,8 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
     every += [f"{new} {_new_name(row)}" for row in found.new]
     below = [len(every), *range(known)]
     every.append("unknown, in no new cluster")
-    colours = [*_hues(known, PALE), *_colours(len(found.new)), GREY]
+    colours = [*_around(places, discovery.cluster.numpy()[shown], known)]
+    colours += [*_colours(len(found.new)), GREY]
     fifth = (discovery.seeds.doubt.numpy() * len(RAMP)).astype(int).clip(max=len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*_colours(known), GREY]
@@ -181,6 +190,17 @@ def _colourings(found: Analysis, shown: np.ndarray) -> list[dict[str, Any]]:
         _colouring("class", discovery.label.numpy(), shown, [*classes, "unknown"], by_class, []),
         _colouring(found.head, fifth, shown, fifths, RAMP, []),
     ]
+
+
+def _around(places: np.ndarray, group: np.ndarray, count: int) -> list[str]:
+    """Pale hues of groups ``0 .. count - 1``, in their order around the middle of the map."""
+    middles = np.zeros((count, 2))
+    for k in np.unique(group[group < count]):
+        middles[k] = places[group == k].mean(0)
+    right, down = (middles - SIDE / 2).T
+    rank = np.arctan2(down, right).argsort().argsort()
+    hues = _hues(count, PALE)
+    return [hues[k] for k in rank]
 
 
 def _new_name(row: table.Row) -> str:
@@ -205,9 +225,8 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
         if sizes[place]:
             own = places[drawn == place]
             near = own[embedding.densest(own, SIDE / embedding.CELLS)]
-            # Above the densest part of its nodes.
-            where = np.median(near[:, 0]), np.quantile(near[:, 1], 0.05)
-            marks.append([*map(int, where), place, texts[place], place >= known])
+            where = np.median(near, 0).astype(int).tolist()
+            marks.append([*where, place, texts[place], place >= known])
     return marks
 
 
@@ -285,7 +304,7 @@ def _colours(count: int) -> list[str]:
 
 def _hues(count: int, lightness: float) -> list[str]:
     """Hues at equal distances."""
-    made = (colorsys.hls_to_rgb(k / count, lightness, 0.6) for k in range(count))
+    made = (colorsys.hls_to_rgb(k / count, lightness, 0.55) for k in range(count))
     return [to_hex(colour).upper() for colour in made]
 
 

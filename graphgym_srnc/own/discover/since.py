@@ -206,7 +206,7 @@ def _are_same(found: Discovery, earlier: Earlier, before: np.ndarray, today: np.
 
 def carried_names(
     found: Discovery, classes: Sequence[str], similarity: np.ndarray
-) -> dict[int, str]:
+) -> dict[str, str]:
     """Earlier names of new clusters without a name, by number of the cluster.
 
     The Hungarian method gives each cluster an earlier class of its own that no class of today is,
@@ -236,7 +236,7 @@ def carried_names(
     follows = (column >= len(free)) & (own.max(1) > least)
     column = np.where(follows, own.argmax(1), column)
     return {
-        found.new[row - first].number: classes[free[k]]
+        str(found.new[row - first].number): classes[free[k]]
         for row, k in zip(rows, column.tolist())
         if k < len(free)
     }
@@ -335,9 +335,7 @@ def compare(
     num_classes = len(earlier.classes)
     group = found.cluster.numpy()
     similarity = alike.similarity(earlier.label, num_classes, group, len(found.every))
-    given = {str(new.number): new.name for new in found.proposed if new.name}
-    carried = carried_names(found, earlier.classes, similarity)
-    found = found.named(given | {str(number): name for number, name in carried.items()})
+    found = found.named(found.names | carried_names(found, earlier.classes, similarity))
     sizes = f"The earlier graph has {len(earlier.label):,} nodes, this one {len(group):,}."
     notes = [sizes, alike.note, ON_INTERVALS]
     unknown = int((earlier.label == num_classes).sum())

@@ -25,6 +25,7 @@ TYPICAL = 5  # number of typical nodes shown for a cluster
 OTHERS = 5  # number of other nodes shown
 PART_WORDS = 5  # number of words shown for a part of a cluster
 EXAMPLES = 3  # number of nodes of a group
+MANY = 1000  # more new clusters than are ever suggested
 # Figures of a cluster, with their formats in print.
 FIGURES = {
     "newness": ".2f",
@@ -44,10 +45,6 @@ MEANINGS = {
     " each class were drawn at random",
     DOUBT: "doubt: 1 less the probability of the most probable known class, mean of the nodes",
 }
-ON_CLARITY = (
-    "clarity: {head} times how alike the nodes are. Most clear clusters (from"
-    f" {CLEAR:g}) are of one class"
-)
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
 ON_ALSO = "Their words tell you more. If one is a new class, name it by its number, as a cluster."
 ON_PARTS = "Name a part by its number, as a cluster."
@@ -125,7 +122,7 @@ class Row(NamedTuple):
         if cluster.is_mixed:
             return "its nodes are less alike than those of each known class"
         if cluster.clarity < LEAST_CLARITY:
-            return f"its clarity is below {LEAST_CLARITY:g}"
+            return f"the model is unsure of its nodes (clarity below {LEAST_CLARITY:g})"
         return ""
 
     @property
@@ -238,10 +235,10 @@ def shown(cluster: Cluster) -> tuple[list[int], list[int]]:
     return nodes[:TYPICAL], rest[:: -(-len(rest) // OTHERS) or 1]
 
 
-def to_text(new: Sequence[Row], head: str = P_UNKNOWN) -> str:
+def to_text(new: Sequence[Row], head: str = P_UNKNOWN, best: int = MANY) -> str:
     """The new clusters: a table, then the words and some nodes of each.
 
-    ``head`` is the name of their mean P(unknown).
+    ``head`` is the name of their mean P(unknown), and ``best`` the suggested number of them.
     """
     lines = [["cluster", "nodes", "newness", head, "clarity", "nearest known class"]]
     for row in new:
@@ -249,7 +246,7 @@ def to_text(new: Sequence[Row], head: str = P_UNKNOWN) -> str:
         clarity = f"{row.figures['clarity']} {row.verdict}"
         lines.append([str(row.cluster.number), row.size, *figures, clarity, row.nearest])
     meaning = [f"newness: {head}, reduced for links that leave the cluster", MEANINGS[head]]
-    meaning.append(ON_CLARITY.format(head=head))
+    meaning.append(on_clarity(head, len(new), best))
     details = [line for row in new for line in _details(row)]
     return text.aligned(lines) + "\n".join([*meaning, *details])
 
@@ -286,14 +283,13 @@ def on_seeds(discovery: Discovery) -> str:
     return f"{said} {inside:,} of them form {clusters}, and {rest:,} are closer to a known class."
 
 
-def on_named_leftovers(new: Sequence[Row], names: Mapping[Any, str]) -> list[str]:
+def on_named_leftovers(new: Sequence[Row], names: Mapping[str, str]) -> list[str]:
     """Warnings of clusters that would be leftovers without the ``names`` by number, a line each."""
-    numbers = {str(number) for number in names}
     return [
         f"Cluster {row.cluster.number} has a name, but would be a leftover: {row.weakness}."
         " Check its nodes, since a class of mixed nodes makes predictions worse."
         for row in new
-        if str(row.cluster.number) in numbers and row.weakness
+        if str(row.cluster.number) in names and row.weakness
     ]
 
 
@@ -306,6 +302,23 @@ def on_number(fits: Mapping[int, Fit]) -> str:
         fit = "fits" if len(others) == 1 else "fit"
         said += f" {text.ranges(others)} {fit} about equally well."
     return said
+
+
+def on_clarity(head: str, count: int, best: int) -> str:
+    """What clarity means, and how far to trust it.
+
+    Args:
+        head: name of the mean P(unknown) of clusters.
+        count: number of new clusters.
+        best: the suggested number.
+    """
+    meaning = f"clarity: {head} times how alike the nodes are."
+    if count <= best:
+        return f"{meaning} Most clear clusters (from {CLEAR:g}) are of one class"
+    return (
+        f"{meaning} With more clusters than suggested, about a third of the clear ones (from"
+        f" {CLEAR:g}) are mixed"
+    )
 
 
 def to_csv(new: Sequence[Row]) -> str:
