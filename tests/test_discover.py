@@ -421,6 +421,13 @@ def test_a_part_has_a_name_of_its_own(graph):
     assert told[0].startswith(f"cluster {other.number}: {len(rust)} training")
     assert told[1].startswith(f"cluster {mixed.number}: {len(go)} training")
     labelled({one.number: "go", other.number: "rust"})
+    # Parts of one name are one class, so together they get no more labels than the cluster.
+    whole = labelled({str(mixed.number): "go"})[1].added
+    both = labelled({one.number: "go", other.number: "go"})[1].added
+    assert abs(len(both) - len(whole)) <= 1
+    parts = {"train": train[:1]}  # so few labels that the minimum of a class decides
+    both = labelled({one.number: "go", other.number: "go"})[1].added
+    assert 5 <= len(both) <= 6
     with pytest.raises(InputError, match=f"or of parts: {one.number}, {other.number}$"):
         labelled({"9z": "rust"})
 
@@ -857,3 +864,12 @@ def test_web_addresses_from_a_table_to_the_page(tmp_path, monkeypatch, capsys, u
     table_of_nodes = tmp_path / "linked" / "nodes.csv"
     table_of_nodes.write_text(table_of_nodes.read_text().replace("https://a.org/4", "javascript:1"))
     assert of_folder(tmp_path / "linked").urls[3] == ""
+
+
+def test_a_table_of_labels_whose_node_and_id_disagree_is_refused(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("node,id,new_label\n1,'=b,go\n2,,rust\n")
+    assert feedback.read_labels(path, ["a", "=b", "c"], 3) == {1: "go", 2: "rust"}
+    path.write_text("node,id,new_label\n1,c,go\n")
+    with pytest.raises(InputError, match="node 1 has the id =b, not c"):
+        feedback.read_labels(path, ["a", "=b", "c"], 3)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
 
 import scipy.sparse as sp
 from torch import Tensor
@@ -22,9 +23,12 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
 from graphgym_srnc.own.discover.clusters import Discovery
 
+if TYPE_CHECKING:
+    import pandas
+
 # Label of nodes of no known class; it has no training node, so it stays the unknown class.
 UNKNOWN = "unknown"
-LEAST = 5  # training nodes of a named cluster, as many as SRNC+ has folds of the labels
+LEAST = 5  # training nodes of a named class, as many as SRNC+ has folds of the labels
 
 
 class Labels(NamedTuple):
@@ -84,10 +88,11 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
     """Labels by node in the column ``new_label`` of a table; "" removes a label.
 
     Rows with an empty cell are not read. The column ``node`` has numbers of nodes, or without it
-    the column ``id`` has their ``ids``.
+    the column ``id`` has their ``ids``; with both, they must agree.
 
     Raises:
-        InputError: a column is missing, there is no such node, a node has two labels, or see
+        InputError: a column is missing, there is no such node, a node has two labels, ``node`` and
+            ``id`` disagree, or see
             :func:`check_name`.
     """
     rows = read.table(path)
@@ -102,10 +107,14 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
         raise InputError.plain("labels", message, "Fill in the labels to change")
     names = [*map(str, range(num_nodes))] if key == "node" or ids is None else ids
     numbers = {name: node for node, name in enumerate(names)}
+    if {"node", "id"} <= {*rows} and ids is not None:
+        for name, own_id in zip(rows["node"], _without_apostrophes(rows["id"])):
+            if own_id and name in numbers and ids[numbers[name]] != own_id:
+                message = f"{path}: node {name} has the id {ids[numbers[name]]}, not {own_id}"
+                hint = "Remove the column node, so that the ids decide, or the column id"
+                raise InputError.plain("labels", message, hint)
     found: dict[int, str] = {}
-    # Tables of this program have an apostrophe before what a spreadsheet would execute.
-    cells = rows[NEW_LABEL].str.replace(r"^'(?=[=+@-])", "", regex=True)
-    given, *_ = cleaned([*cells], NEW_LABEL)
+    given, *_ = cleaned(_without_apostrophes(rows[NEW_LABEL]), NEW_LABEL)
     for name, label in zip(rows[key], map(in_words, given)):
         if name not in numbers:
             message = f"{path}: the graph has no node {name}"
@@ -121,6 +130,11 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
     return found
 
 
+def _without_apostrophes(cells: pandas.Series) -> list[str]:
+    """Cells without the apostrophe that our tables have before what a spreadsheet would execute."""
+    return [*cells.str.replace(r"^'(?=[=+@-])", "", regex=True)]
+
+
 def labels(
     discovery: Discovery,
     parts: Mapping[str, Tensor],
@@ -131,9 +145,9 @@ def labels(
 
     As large a share of each named cluster gets labels as of the nodes of known classes, at equal
     distances from its most typical node to its least typical one. So the labels of the next run
-    look drawn at random, as its test for unknown nodes assumes. At least :data:`LEAST` nodes train,
-    and at most half of a cluster gets labels. Validation nodes are treated alike. A named part is
-    not labelled as its cluster.
+    look drawn at random, as its test for unknown nodes assumes. At least :data:`LEAST` nodes of
+    each name train, and at most half of a cluster gets labels. Validation nodes are treated alike.
+    A named part is not labelled as its cluster.
 
     Validation and test nodes of no known class stay ``unknown`` outside named clusters. Inside them
     they are left out, because their class is not known.
@@ -164,22 +178,28 @@ def labels(
         if part in parts
     }
     taken = {*given, *corrected}
+    sizes = Counter[str]()
+    for cluster in named:
+        sizes[cluster.name] += len(cluster.nodes)
     for cluster in named:
         free = [node for node in cluster.reliable.tolist() if node not in taken]
         taken.update(cluster.nodes.tolist())
         if not free:
             message = f"all nodes of cluster {cluster.number} ({cluster.name}) have labels"
             raise InputError.plain("names", message, "Name another cluster")
-        _label(made, cluster.name, free, shares)
+        share = len(cluster.nodes) / sizes[cluster.name]
+        _label(made, cluster.name, free, shares, math.ceil(LEAST * share))
     for node, label in corrected.items():
         made.label[node] = label
         made.split[node] = (made.split[node] or "train") if label else ""
     return made
 
 
-def _label(made: Labels, name: str, nodes: Sequence[int], shares: Mapping[str, float]) -> None:
-    """Label ``shares`` of the nodes of a cluster for training and validation."""
-    train = max(LEAST, round(shares.get("train", 0.0) * len(nodes)))
+def _label(
+    made: Labels, name: str, nodes: Sequence[int], shares: Mapping[str, float], least: int
+) -> None:
+    """Label ``shares`` of the nodes of a cluster, and ``least`` or more of them for training."""
+    train = max(least, round(shares.get("train", 0.0) * len(nodes)))
     val = round(shares.get("val", 0.0) * len(nodes))
     chosen = _spread(nodes, min(train + val, math.ceil(len(nodes) / 2)))
     validates = {*_spread(chosen, round(len(chosen) * val / (train + val)))}
@@ -206,7 +226,8 @@ def counts(discovery: Discovery, made: Labels) -> list[str]:
         names = {made.label[node] for node in made.corrected} - {"", *discovery.classes}
         new = f"; new classes: {listed(sorted(names))}" if names else ""
         lines.append(f"{counted(len(made.corrected), 'label')} as in your table{new}")
-    kept = sum(map(bool, made.split)) - len(made.added)
+    corrected = sum(bool(made.label[node]) for node in made.corrected)
+    kept = sum(map(bool, made.split)) - len(made.added) - corrected
     return [*lines, f"labels: {kept:,} as given, {len(made.added):,} added for clusters"]
 
 
