@@ -20,7 +20,7 @@ from graphgym_srnc.losses.prior import UnknownEvidence
 from graphgym_srnc.methods import srnc_plus
 from graphgym_srnc.methods.shared import cross_fit
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
-from graphgym_srnc.methods.shared.training import Term, all_logits, log_softmax
+from graphgym_srnc.methods.shared.training import Term, log_softmax
 from graphgym_srnc.methods.shared.validation import Validation, not_worse
 from graphgym_srnc.methods.srnc_plus import Plan, SRNCPlus
 from graphgym_srnc.shifts import synthetic
@@ -386,7 +386,7 @@ def test_the_estimator_uses_every_label(num_labelled=40):
 
 
 def test_between_two_graphs_labels_of_the_source_weigh_the_classifiers(monkeypatch):
-    """They learn four fifths of them, and the other fifth gives the weights."""
+    """Fifths of these are held out until 100 are judged."""
     for task in (universal_task(), two_graphs(0.9)):
         seen = []
 
@@ -399,7 +399,10 @@ def test_between_two_graphs_labels_of_the_source_weigh_the_classifiers(monkeypat
         kinds = [spec.kind for spec in method.evidence.specs]
         assert kinds[1:] == ["sign", "mlp"]
         (held_out,) = seen
-        assert len(held_out.labels) == pytest.approx(len(task.train) / 5, abs=task.num_known)
+        count = len(held_out.folds)
+        judged = len(held_out.labels)
+        assert judged == pytest.approx(count * len(task.train) / 5, abs=task.num_known)
+        assert count == 5 or judged >= 100
         assert torch.equal(method.evidence.weight, held_out.weight)
 
 

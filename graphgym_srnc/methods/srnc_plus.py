@@ -21,7 +21,15 @@ from graphgym_srnc.losses.prior import (
     unknown_evidence,
 )
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
-from graphgym_srnc.methods.shared.cross_fit import FOLDS, Fold, HeldOut, cross_fit, folds, ranks_in
+from graphgym_srnc.methods.shared.cross_fit import (
+    MAX_HELD_OUT,
+    MAX_ON_SOURCE,
+    Fold,
+    HeldOut,
+    cross_fit,
+    folds,
+    ranks_in,
+)
 from graphgym_srnc.methods.shared.evidence import Evidence, specs
 from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
@@ -285,10 +293,7 @@ class SRNCPlus(ClusterMethod):
         return figures
 
     def cross_fit(self) -> HeldOut:
-        """Train classifiers without parts of the labels, which then judge them.
-
-        Between two graphs the first part suffices, since labels of the source decide less.
-        """
+        """Train classifiers without parts of the labels, which then judge them."""
 
         def fit(train: Tensor, labels: Tensor) -> Evidence:
             evidence = self.evidence.untrained()
@@ -296,8 +301,8 @@ class SRNCPlus(ClusterMethod):
             return evidence
 
         with random_draws_apart(self.task.device):
-            parts = FOLDS if self.task.one_graph else 1
-            folds = cross_fit(fit, self.task.train, self.labels, parts)
+            enough = MAX_HELD_OUT if self.task.one_graph else MAX_ON_SOURCE
+            folds = cross_fit(fit, self.task.train, self.labels, enough)
         held_out = HeldOut(folds, self.source, self.task.num_known)
         self.evidence.weight.copy_(held_out.weight)
         return held_out
@@ -397,23 +402,25 @@ class SRNCPlus(ClusterMethod):
 
         If it has little homophily, the MLP on features alone gets more weight.
         """
-        weight = self.evidence.weight
-        figures = {f"weight_{s.kind}": w for s, w in zip(self.evidence.specs, weight.tolist())}
+        weights = zip(self.evidence.specs, self.evidence.weight.tolist())
+        figures = {f"weight_{spec.kind}": weight for spec, weight in weights}
         if not self.abstain or self.task.open_set:
             return figures
-        fold = held_out.folds[0]
-        on_source = fold.evidence.by_features(self.source)[fold.held_out].exp()
-        reliability = posterior_correlation(on_source, fold.held_out_labels)
+        networks = [fold.evidence for fold in held_out.folds]
+        p = held_out.held_out([network.by_features(self.source) for network in networks]).exp()
+        reliability = posterior_correlation(p, held_out.labels)
         reliable = reliability >= MIN_RELIABILITY
         if reliable:
-            p = fold.evidence.by_features(self.target).exp()
-            edges = self.target.adjacency("raw"), self.target.degree
-            value = assortativity(p, *edges, reliability)
+            p = torch.stack([network.by_features(self.target).exp() for network in networks]).mean(
+                0
+            )
+            adjacency = self.target.adjacency("raw")
+            value = assortativity(p, adjacency, self.target.degree, reliability)
         else:
             graph = self.source.data
             label = torch.full_like(graph.y, -1).index_copy(0, self.task.train, self.labels)
-            edges = graph.edge_index, self.source.degree
-            value = label_assortativity(*edges, label, graph.edge_weight)
+            degree = self.source.degree
+            value = label_assortativity(graph.edge_index, degree, label, graph.edge_weight)
         self.reported.append("homophily")
         if value < MIN_ASSORTATIVITY:
             self.change(adapts=False, smooths=False)
