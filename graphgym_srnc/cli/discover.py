@@ -138,10 +138,8 @@ def _report(found: analysis.Analysis, warnings: Sequence[str], has_page: bool) -
     lines = [*found.lead, "", *clusters.split("\n"), ""]
     lines += [table.on_number(found.fits), *table.on_also(found.also)]
     if has_page and warnings:
-        return [
-            *lines,
-            f"{text.counted(len(warnings), 'warning')} on the predictions: see the page",
-        ]
+        count = text.counted(len(warnings), "warning")
+        return [*lines, f"The page has {count} on the predictions."]
     return lines + [f"warning: {warning}" for warning in warnings]
 
 

@@ -333,8 +333,7 @@ class SRNCPlus(ClusterMethod):
         self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
         self.reported.append("homophily")  # the weights of the mixture take it into account
         figures |= {"held_out_accuracy": accuracy, "held_out_error": error}
-        weights = zip(self.evidence.specs, self.evidence.weight.tolist())
-        figures |= {f"weight_{spec.kind}": weight for spec, weight in weights}
+        figures |= self.evidence.figures
         if self.task.open_set:
             if not self.task.validates_unknown:
                 figures |= self.test_unknown(held_out)
@@ -346,18 +345,21 @@ class SRNCPlus(ClusterMethod):
 
         If too few edges tell it, they are assumed to join equal classes.
         """
-        graph = self.source.data
-        label = torch.full_like(graph.y, -1)
-        label[fold.train] = fold.labels
-        label[fold.held_out] = fold.held_out_labels
-        degree = self.source.degree
-        weight = graph.edge_weight
-        value = label_assortativity(graph.edge_index, degree, label, weight, otherwise=1.0)
+        nodes = torch.cat([fold.train, fold.held_out])
+        labels = torch.cat([fold.labels, fold.held_out_labels])
+        value = self.source_assortativity(nodes, labels, otherwise=1.0)
         if self.abstain and value < MIN_ASSORTATIVITY:
             self.change(adapts=False)
             self.episodes = 0
             self.warnings["not iterated"] = NOT_ITERATED.format(value)
         return {"assortativity": value}
+
+    def source_assortativity(self, nodes: Tensor, labels: Tensor, **options: float) -> float:
+        """Assortativity of the edges between nodes ``[n]`` of the source with these labels."""
+        graph = self.source.data
+        label = torch.full_like(graph.y, -1).index_copy(0, nodes, labels)
+        degree = self.source.degree
+        return label_assortativity(graph.edge_index, degree, label, graph.edge_weight, **options)
 
     def helps(self, smoothed: Tensor, plain: Tensor) -> bool:
         """Whether to smooth, by which predictions of held-out nodes ``[m]`` are correct (1 or 0).
@@ -402,27 +404,13 @@ class SRNCPlus(ClusterMethod):
 
         If it has little homophily, the MLP on features alone gets more weight.
         """
-        weights = zip(self.evidence.specs, self.evidence.weight.tolist())
-        figures = {f"weight_{spec.kind}": weight for spec, weight in weights}
+        figures = self.evidence.figures
         if not self.abstain or self.task.open_set:
             return figures
-        networks = [fold.evidence for fold in held_out.folds]
-        p = held_out.held_out([network.by_features(self.source) for network in networks]).exp()
-        reliability = posterior_correlation(p, held_out.labels)
-        reliable = reliability >= MIN_RELIABILITY
-        if reliable:
-            p = torch.stack([network.by_features(self.target).exp() for network in networks]).mean(
-                0
-            )
-            adjacency = self.target.adjacency("raw")
-            value = assortativity(p, adjacency, self.target.degree, reliability)
-        else:
-            graph = self.source.data
-            label = torch.full_like(graph.y, -1).index_copy(0, self.task.train, self.labels)
-            degree = self.source.degree
-            value = label_assortativity(graph.edge_index, degree, label, graph.edge_weight)
+        value, reliability = self.target_assortativity(held_out)
         self.reported.append("homophily")
         if value < MIN_ASSORTATIVITY:
+            reliable = reliability >= MIN_RELIABILITY
             self.change(adapts=False, smooths=False)
             self.episodes = 0
             self.warnings["not adapted"] = NOT_ADAPTED[reliable].format(value)
@@ -431,6 +419,21 @@ class SRNCPlus(ClusterMethod):
                 share = min(1 - value / MIN_ASSORTATIVITY, 1.0) / 2
                 self.evidence.favour_features(share)
         return figures | {"features_reliability": reliability, "assortativity": value}
+
+    def target_assortativity(self, held_out: HeldOut) -> tuple[float, float]:
+        """Estimated assortativity of the target, and the reliability of features alone.
+
+        If features alone are unreliable, the assortativity is that of the labels of the source.
+        """
+        networks = [fold.evidence for fold in held_out.folds]
+        on_source = held_out.held_out([network.by_features(self.source) for network in networks])
+        reliability = posterior_correlation(on_source.exp(), held_out.labels)
+        if reliability < MIN_RELIABILITY:
+            return self.source_assortativity(self.task.train, self.labels), reliability
+        on_target = [network.by_features(self.target).exp() for network in networks]
+        p = torch.stack(on_target).mean(0)
+        adjacency = self.target.adjacency("raw")
+        return assortativity(p, adjacency, self.target.degree, reliability), reliability
 
     def find_communities(self) -> None:
         """Find communities and count the labels in them."""

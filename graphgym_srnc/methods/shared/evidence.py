@@ -75,6 +75,12 @@ class Evidence(nn.Module):
         self.weight[self._mlp] += share * total
 
     @property
+    def figures(self) -> dict[str, float]:
+        """The weights by kind of classifier, for the record of a run."""
+        weights = zip(self.specs, self.weight.tolist())
+        return {f"weight_{spec.kind}": weight for spec, weight in weights}
+
+    @property
     def used(self) -> list[tuple[float, Encoder]]:
         """The classifiers whose weight is not negligible, with their weights."""
         smallest = NEGLIGIBLE * float(self.weight.sum())

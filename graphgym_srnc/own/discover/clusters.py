@@ -330,11 +330,9 @@ def layout(discovery: Discovery) -> np.ndarray:
     near = KNeighborsRegressor(min(3, len(shown)), weights="distance").fit(state[shown], placed)
     points = near.predict(state)
     # Nodes among the same three do not hide each other.
-    gap = (
-        np.median(NearestNeighbors(n_neighbors=2).fit(placed).kneighbors()[0])
-        if len(placed) > 2
-        else 0.0
-    )
+    gap = 0.0
+    if len(placed) > 2:
+        gap = np.median(NearestNeighbors(n_neighbors=2).fit(placed).kneighbors()[0])
     points += np.random.default_rng(0).normal(scale=gap / 2, size=points.shape)
     points[shown] = placed
     return points
