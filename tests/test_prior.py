@@ -194,6 +194,31 @@ def test_the_rank_has_the_largest_expected_accuracy_of_all(low, seed):
     assert found.error == pytest.approx(known * per_node(found.rank).std() / 50**0.5)
 
 
+def test_accuracies_of_both_sides_of_the_rank_are_those_of_a_large_sample():
+    """A third is unknown and ranks low, beside known nodes of which some rank low, too."""
+    draw = np.random.default_rng(0)
+    unknown = draw.normal(-2, 1, 10_000)
+    known = draw.normal(2, 1, 20_000)
+    correct = draw.random(20_000) < 0.8
+    pool = np.sort(np.concatenate([unknown, known]))
+    held_out = known[:2000]
+    ranks = torch.from_numpy(np.searchsorted(pool, held_out) / len(pool))
+    found = unknown_evidence(ranks, torch.ones(2000), torch.from_numpy(correct[:2000]))
+    threshold = pool[round(found.rank * len(pool))]
+    below = (unknown < threshold).sum()
+    assert found.precision == pytest.approx(below / (pool < threshold).sum(), abs=0.03)
+    above = (correct & (known >= threshold)).sum()
+    assert found.known_accuracy == pytest.approx(above / (pool >= threshold).sum(), abs=0.03)
+
+
+def test_a_few_labels_do_not_promise_that_all_nodes_below_the_rank_are_unknown():
+    ranks = 0.3 + 0.7 * torch.arange(20) / 20
+    found = unknown_evidence(ranks, torch.ones(20), torch.ones(20))
+    assert found.rank == pytest.approx(0.3)
+    assert 0.7 < found.precision < 0.95
+    assert found.known_accuracy <= 1
+
+
 def test_no_node_is_called_unknown_if_that_only_costs_accuracy():
     ranks = torch.linspace(0, 0.99, 100)
     found = unknown_evidence(ranks, torch.ones(100), torch.ones(100))

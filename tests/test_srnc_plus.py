@@ -318,14 +318,20 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, validated, 
     assert method.plan.finds_unknown
 
 
-def test_probabilities_are_as_large_as_the_expected_accuracy():
+@pytest.mark.parametrize("max_episodes", [0, 1])  # the unknown class has two kinds of scores
+def test_probabilities_are_as_large_as_the_expected_accuracy(max_episodes):
     task = without_validation(one_graph(2))
     method = make()
-    record = trainer.fit(method, task, selection="last")
-    p = method.posterior(method.predict(task.target))
-    wanted = record.history[0].losses["expected_accuracy"]
-    assert float(p[task.pool].amax(1).mean()) == pytest.approx(wanted, abs=1e-3)
-    assert torch.equal(p.argmax(1), method.decide(method.predict(task.target)))
+    trainer.fit(method, task, max_episodes=max_episodes, selection="last")
+    scores = method.predict(task.target)
+    p = method.posterior(scores)
+    decision = method.decide(scores)
+    assert torch.equal(p.argmax(1), decision)
+    largest = p[task.pool].amax(1)
+    unknown = decision[task.pool] == task.num_known
+    assert unknown.any()
+    assert float(largest[unknown].mean()) == pytest.approx(method.plan.precision, abs=1e-3)
+    assert float(largest[~unknown].mean()) == pytest.approx(method.plan.expected, abs=1e-3)
 
 
 @pytest.mark.parametrize("validated", [True, False])
@@ -499,7 +505,7 @@ def test_an_iteration_counts_unknown_nodes_again_or_is_undone(two_hidden_classes
 def test_a_run_without_a_better_ranking_predicts_as_before_it(monkeypatch, two_hidden_classes):
     task = two_hidden_classes.task
     evidence = two_hidden_classes.first_plan.least_share
-    worse = UnknownEvidence(1e-9, evidence - 0.5, 0.5, 0.9, 0.01)
+    worse = UnknownEvidence(1e-9, evidence - 0.5, 0.5, 0.9, 0.01, 0.9, 0.9)
     method = make(**LONG)
     monkeypatch.setattr(srnc_plus, "unknown_evidence", lambda *_: worse)
     record = trainer.fit(method, task, selection="last")

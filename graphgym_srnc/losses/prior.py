@@ -140,6 +140,9 @@ class UnknownEvidence(NamedTuple):
         rank: rank below which predicting "unknown" has the largest expected accuracy.
         accuracy: expected accuracy with that threshold.
         error: standard error of the accuracy.
+        precision: expected share of unknown nodes below the rank; 0 if there is none.
+        known_accuracy: expected accuracy of the nodes above it; too high if many of these are
+            unknown.
     """
 
     p_value: float
@@ -147,6 +150,8 @@ class UnknownEvidence(NamedTuple):
     rank: float
     accuracy: float
     error: float
+    precision: float
+    known_accuracy: float
 
 
 def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownEvidence:
@@ -184,18 +189,28 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     below = F.pad(weight.cumsum(0), (1, 0))[:-1]
     correct_below = F.pad((weight * correct).cumsum(0), (1, 0))[:-1]
     distance = max(0.0, float((ranks - below).max()))
-    p_value = math.exp(-2 * effective_number(weight) * distance**2)
+    count = effective_number(weight)
+    p_value = math.exp(-2 * count * distance**2)
 
     gain = ranks - (1 - distance) * (below + correct_below)
     gain[ranks > MOST_UNKNOWN * distance] = 0.0
     best = int(gain.argmax())
     rank = float(ranks[best]) if gain[best] > 0 else 0.0
-    kept = correct * (ranks >= rank) - (ranks < rank).double()
-    mean = float((weight * kept).sum())
-    spread = float((weight * (kept - mean).square()).sum())
+    gained = correct * (ranks >= rank) - (ranks < rank).double()
+    mean = float((weight * gained).sum())
+    spread = float((weight * (gained - mean).square()).sum())
     accuracy = min(1.0, rank + (1 - distance) * mean)
-    error = (1 - distance) * (spread / effective_number(weight)) ** 0.5
-    return UnknownEvidence(p_value, distance, rank, accuracy, error)
+    error = (1 - distance) * (spread / count) ** 0.5
+    is_below = (ranks < rank).double()
+    is_kept = correct * (1 - is_below)
+    share_below = float((weight * is_below).sum())
+    # No more known nodes than there are nodes above the rank.
+    known = min(1 - distance, (1 - rank) / (1 - share_below))
+    known_accuracy = known * float((weight * is_kept).sum()) / (1 - rank)
+    # One more node below the rank, since a few labels cannot show that all are unknown.
+    known_below = known * (count * share_below + 1) / (count + 1)
+    precision = max(0.0, 1 - known_below / rank) if rank else 0.0
+    return UnknownEvidence(p_value, distance, rank, accuracy, error, precision, known_accuracy)
 
 
 def least_detectable_share(count: int, level: float) -> float:

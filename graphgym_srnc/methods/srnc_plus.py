@@ -89,8 +89,11 @@ class Plan(NamedTuple):
         least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
         p_value: p-value of the hypothesis that there are none; -1 = not tested.
         accuracy: accuracy on held-out nodes of known classes.
-        expected: expected accuracy on all unlabelled nodes of one graph; -1 = not known.
-        temperature: temperature of the probabilities.
+        expected: expected accuracy on the unlabelled nodes of one graph that are predicted as known
+            classes; -1 = not known.
+        precision: expected share of unknown nodes among those predicted as unknown.
+        temperature: temperature of the probabilities of nodes predicted as known classes.
+        unknown_temperature: that of nodes predicted as unknown.
         smooths: whether the posterior is smoothed.
         adapts: whether edges seem to join nodes of the same class, so that iterations and the prior
             correction help.
@@ -103,7 +106,9 @@ class Plan(NamedTuple):
     p_value: float = -1.0
     accuracy: float = 1.0
     expected: float = -1.0
+    precision: float = -1.0
     temperature: float = 1.0
+    unknown_temperature: float = 1.0
     smooths: bool = True
     adapts: bool = True
     iteration: int = 0
@@ -392,7 +397,10 @@ class SRNCPlus(ClusterMethod):
             self.reported.append("unknown share")
             return figures
         self.change(
-            unknown_share=found.rank, least_share=found.least_share, expected=found.accuracy
+            unknown_share=found.rank,
+            least_share=found.least_share,
+            expected=found.known_accuracy,
+            precision=found.precision,
         )
         self.count_kept(ranks, held_out.correct(held_out.log_p))
         if self.plan.adapts and not self.rounds:
@@ -620,8 +628,13 @@ class SRNCPlus(ClusterMethod):
         elif self.task.validates_unknown:
             super().calibrate(scores, label, on_target)
             if self.task.one_graph:
-                right = self.decide(scores) == label
-                self.change(expected=float(right.float().mean()))
+                predicted = self.decide(scores)
+                right = (predicted == label).float()
+                unknown = predicted == self.task.num_known
+                self.change(
+                    expected=mean_or(right[~unknown], -1.0),
+                    precision=mean_or(right[unknown], -1.0),
+                )
         elif self.task.one_graph:
             self.threshold.copy_(confidence[self.task.pool].quantile(self.plan.unknown_share))
         elif self.cut == "share":
@@ -632,15 +645,24 @@ class SRNCPlus(ClusterMethod):
             )
 
     def set_temperature(self, on_target: Tensor) -> None:
-        """Set the temperature at which the mean largest probability is the expected accuracy."""
-        if self.plan.expected < 0:
-            return
+        """Set the temperatures at which mean largest probabilities are the expected accuracies.
+
+        Nodes predicted as unknown have their own one, since the scores of the unknown class come
+        from another model before the first iteration.
+        """
         pool = self.task.pool[:: 1 + len(self.task.pool) // SAMPLE]
         log_p = super().posterior(on_target[pool]).log()
-        self.change(temperature=temperature(log_p, self.plan.expected))
+        unknown = log_p.argmax(1) == self.task.num_known
+        if self.plan.expected >= 0 and not unknown.all():
+            self.change(temperature=temperature(log_p[~unknown], self.plan.expected))
+        if self.plan.precision >= 0 and unknown.any():
+            self.change(unknown_temperature=temperature(log_p[unknown], self.plan.precision))
 
     def posterior(self, scores: Tensor) -> Tensor:
-        return (super().posterior(scores).log() / self.plan.temperature).softmax(1)
+        log_p = super().posterior(scores).log()
+        is_unknown = log_p.argmax(1, keepdim=True) == self.task.num_known
+        divisor = torch.where(is_unknown, self.plan.unknown_temperature, self.plan.temperature)
+        return (log_p / divisor).softmax(1)
 
     @torch.no_grad()
     def logits(self, graph: Data, role: str = "target") -> Tensor:
@@ -673,6 +695,11 @@ class SRNCPlus(ClusterMethod):
         if self.task.open_set and not self.plan.finds_unknown:
             log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - LARGE_LOG_ODDS], 1)
         return log_p
+
+
+def mean_or(values: Tensor, otherwise: float) -> float:
+    """The mean of values ``[n]``, or another value if there are none."""
+    return float(values.mean()) if len(values) else otherwise
 
 
 def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:

@@ -27,7 +27,7 @@ from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.shifts.given import unlabelled
 
 FILE = "model.safetensors"  # in the folder of a run
-FORMAT = 5  # of model files; no other one is read
+FORMAT = 6  # of model files; no other one is read
 UNKNOWN = "unknown"  # name of the unknown class
 HELD_OUT = "out_of_fold."  # before the names of tensors that are not weights
 
