@@ -251,6 +251,8 @@ def _files(
         files["--changes"] = text.to_csv([[*found.changes.table], *lines]).encode()
     if args.nodes:
         nodes = table.of_nodes(found.discovery, place.names, clusters.layout(found.discovery))
+        if found.changes is not None:
+            nodes = nodes.assign(**found.changes.columns)
         files["--nodes"] = predictions.encode(args.nodes, nodes)
     return files
 
