@@ -139,6 +139,8 @@ class Found:
         for warning in table.on_named_leftovers(self.analysis.new, given):
             text.warn(warning)
         made = feedback.labels(found, self.parts, self.y)
+        for warning in feedback.on_near_names(made, found.classes):
+            text.warn(warning)
         graph = copy.copy(self.graph)
         graph.y = made.label
         for part in self.parts:
