@@ -873,3 +873,23 @@ def test_a_table_of_labels_whose_node_and_id_disagree_is_refused(tmp_path):
     path.write_text("node,id,new_label\n1,c,go\n")
     with pytest.raises(InputError, match="node 1 has the id =b, not c"):
         feedback.read_labels(path, ["a", "=b", "c"], 3)
+
+
+def test_a_new_class_with_nearly_the_name_of_another_gives_a_warning():
+    known = ["Food", "Fine art", "class 10", "Sports"]
+    for name, near in (
+        ("Fod", "Food"),
+        ("food", "Food"),
+        ("fine  art", "Fine art"),
+        ("Spotrs", "Sports"),
+        ("Foood", "Food"),
+    ):
+        made = feedback.Labels(["Food", name, "", "unknown", name], [""] * 5, set())
+        (warning,) = feedback.on_near_names(made, known)
+        assert f"{name!r} (2 labels) becomes a new class. Did you mean {near!r}?" in warning
+    for name in ("Sports", "Wood carving", "class 11", "Art", "unknown"):
+        made = feedback.Labels(["Food", name], [""] * 2, set())
+        assert feedback.on_near_names(made, known) == []
+    made = feedback.Labels(["Music", "Music", "Musik"], [""] * 3, set())
+    (warning,) = feedback.on_near_names(made, known)
+    assert warning.startswith("'Musik' (1 label)") and "'Music'?" in warning

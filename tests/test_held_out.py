@@ -234,6 +234,11 @@ def test_corrected_labels_are_those_of_the_next_graph(run_with_wrong_labels, mon
     after = pandas.read_csv("NEXT/labels.csv")
     assert dict(zip(after.node, after.label)) == wanted
 
+    (run_with_wrong_labels / "typo.csv").write_text("node,new_label\n1,klass 0\n")
+    assert main("discover r --labels typo.csv --labels-out TYPO".split()) == 0
+    told = capsys.readouterr().out
+    assert "warning: 'klass 0' (1 label) becomes a new class. Did you mean 'class 0'?" in told
+
     for text, said in (
         ("node,label\n1,a\n", "has no column new_label"),
         ("node,new_label\n1,\n", "has no label in the column new_label"),

@@ -184,8 +184,14 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     assert counts["train"] == (120 if learns else 60)
 
     capsys.readouterr()
-    assert not main(["data", "show", *words])
-    assert ("validation nodes" in capsys.readouterr().out) != learns
+    assert not main(["data", "show", "--out", "data.html", *words])
+    told = capsys.readouterr().out
+    assert ("validation nodes" in told) != learns
+    assert "labelled     120" in told and f"unlabelled   {graph.num_nodes - 120}" in told
+    assert "class  labelled  %" in told and "of these for training" in told
+    assert "target" not in told and "\nunknown" not in told
+    page = Path("data.html").read_text()
+    assert "of these for training" in page and "target" not in page
 
 
 def test_a_graph_with_new_nodes_in_every_form(run_folder):

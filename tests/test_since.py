@@ -132,7 +132,7 @@ def test_the_interval_is_newcombes():
 
 
 def status(then: int, now: int, total: int = 1000) -> str:
-    return since._status(since._change((then, now), (total, total)), True)
+    return since._status(since._change((then, now), (total, total)), True, False)
 
 
 def test_statuses():
@@ -173,6 +173,43 @@ def test_names_maximise_similarity():
     assert since.carried_names(found, [*"abc"], similarity[:, :3]) == {}
     named = found.named({"1": "x", "2": "y"})
     assert since.carried_names(named, classes, similarity) == {}, "no earlier class is free"
+
+
+def test_what_the_nodes_of_a_class_were_before():
+    """Known class c was unknown before; 20 nodes are new, and 5 nodes of a were of b."""
+    x, found = discovery(1)
+    ids = [f"n{node}" for node in range(300)]
+    then = found.label.clone()
+    then[then == 2] = 3
+    moved = (then[:280] == 0).nonzero()[:5, 0]
+    then[moved] = 1
+    then = then[:280] - (then[:280] == 3).long()  # the earlier model knows a and b alone
+    assert int(then.max()) == 2
+    named = found.named({"1": "dust"})
+    _, changes = since.compare(named, since.Earlier([*"ab"], then, x[:280], Names(ids[:280])),
+                               x, Names(ids))  # fmt: skip
+    rows = changes.table.set_index("name")
+    assert rows.status[["c", "dust"]].to_dict() == {"c": "named", "dust": "new"}
+    label = found.label.numpy()
+    for name, k in (("c", 2), ("dust", 3)):
+        before = f"{(label[:280] == k).sum()} unknown, {(label[280:] == k).sum()} new nodes"
+        assert rows.before[name] == before
+    assert rows.before["a"].split(", ")[1] == "5 b"
+    counts = {name: int((label[:280] == k).sum()) for name, k in (("c", 2), ("dust", 3))}
+    total = sum(counts.values()) + 5
+    assert changes.moves[0] == f"{total} of 280 nodes are in another class than then"
+    wanted = {f"  {n} from unknown to {name}" for name, n in counts.items()}
+    assert {*changes.moves[1:]} == {*wanted, "  5 from b to a"}
+    columns = changes.columns
+    changed = columns["class_then"][:280] != columns["class_now"][:280]
+    assert changed.sum() == total and not any(columns["class_then"][280:])
+    assert changes.cells[0][-1] == "classes of its nodes then"
+    _, unnamed = since.compare(found, since.Earlier([*"ab"], then, x[:280], Names(ids[:280])),
+                               x, Names(ids))  # fmt: skip
+    assert "dust" not in " ".join(unnamed.moves), "an unnamed cluster is still unknown"
+    assert unnamed.moves[0].startswith(f"{counts['c'] + 5} of 280")
+    _, other = since.compare(found, since.Earlier([*"ab"], then, x[:280], Names()), x, Names(ids))
+    assert not other.moves and not other.columns and "predicted" in other.notes[-1]
 
 
 def test_similarities_by_hand():
@@ -239,12 +276,14 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
         assert main(words.split()) == 0
     capsys.readouterr()
     words = "discover results/run_june --new 2 --since results/run_may".split()
-    assert main([*words, "--changes", "classes_over_time.csv", "--out", "june.html"]) == 0
+    assert main([*words, "--changes", "classes_over_time.csv", "--out", "june.html",
+                 "--nodes", "now.csv"]) == 0  # fmt: skip
     told = capsys.readouterr().out
     assert "classes over time" in told and "Newcombe" in told and "=c " in told
     rows = {row["name"]: row for row in csv.DictReader(Path("classes_over_time.csv").open())}
     assert {name: rows[name]["status"] for name in "cd"} == {"c": "grown", "d": "gone"}
     assert [row["status"] for name, row in rows.items() if name not in "abcd"] == ["new"]
+    assert "class_then" not in Path("now.csv").read_text(), "most ids are of other classes"
     assert int(rows["c"]["now"]) / 400 == float(rows["c"]["share_now"])
     page = Path("june.html").read_text()
     assert 'id="since"' in page and f">{plain(rows['d']['status'])}</td>" in page

@@ -251,6 +251,8 @@ def _files(
         files["--changes"] = text.to_csv([[*found.changes.table], *lines]).encode()
     if args.nodes:
         nodes = table.of_nodes(found.discovery, place.names, clusters.layout(found.discovery))
+        if found.changes is not None:
+            nodes = nodes.assign(**found.changes.columns)
         files["--nodes"] = predictions.encode(args.nodes, nodes)
     return files
 
@@ -281,7 +283,10 @@ def _labels(
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]
-    ends = [*feedback.counts(discovery, made), f"wrote {args.labels_out}"]
+    ends = feedback.counts(discovery, made)
+    near = feedback.on_near_names(made, discovery.classes)
+    ends += [f"warning: {warning}" for warning in near]
+    ends.append(f"wrote {args.labels_out}")
     ends.append("next, if every class has labels now:")
     ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
     ends.append("next, if classes are still unknown:")

@@ -29,6 +29,8 @@ def describe(task: ShiftTask) -> dict[str, Any]:
     if len(graphs) == 1:
         graphs = {"graph": graphs.popitem()[1]}
     labels = label_counts(task)
+    if labels.get("unknown") == {"source": 0, "target": 0}:
+        del labels["unknown"]
     sizes = {words: len(getattr(task, part)) for part, words in PARTS.items()}
     return {
         "name": task.name,
@@ -99,6 +101,7 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
         "features": graph.num_features,
         "classes": int(y[y >= 0].unique().numel()),
         "labelled": int((y >= 0).sum()),
+        "unlabelled": int((y < 0).sum()),
         "mean_degree": float(degrees.mean()),
         "isolated": int((degrees == 0).sum()),
         "featureless": int((graph.x == 0).all(1).sum()),

@@ -28,6 +28,7 @@ from graphgym_srnc.report.frame import Collection, Experiment
 from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.render import Told
 from graphgym_srnc.report.statistics import DECIMALS
+from graphgym_srnc.report.summary import label_columns
 
 # Scores that are compared by default, if they exist.
 DEFAULT = (
@@ -229,10 +230,12 @@ def _content(file: Path) -> bytes:
 def of_data(summary: Mapping[str, Any]) -> str:
     """The page of a task that ``data.describe.describe`` returns."""
     counts = summary["labels"].values()
+    sides = label_columns(summary)
     return html.fill(
         Path(__file__).with_name("data.html"),
         title=f"Data of {summary['name']}",
-        largest={side: max(1, *(of[side] for of in counts)) for side in ("source", "target")},
+        sides=sides,
+        largest={side: max(1, *(of[side] for of in counts)) for side in sides},
         facts=[*next(iter(summary["graphs"].values()))],
         labels=summary["labels"],
         graphs=summary["graphs"],

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
-from pandas import DataFrame
-
 from graphgym_srnc.core.text import clean, counted, listed, plain, seeds
 from graphgym_srnc.core.text import to_csv as csv_of
 from graphgym_srnc.io import atomic, records
@@ -178,22 +176,37 @@ def show_shift(summary: Mapping[str, Any]) -> None:
         values = [graph[key] for graph in graphs.values()]
         texts = [f"{value:,}" if isinstance(value, int) else f"{value:.3f}" for value in values]
         sizes.append(boxes(key.replace("_", " "), *texts))
-    labels = DataFrame(summary["labels"]).T
-    shares = (100 * labels / labels.sum().clip(lower=1)).map("{:.1f}".format)
-    classes = [
-        boxes(*row)
-        for row in zip(
-            labels.index, labels["source"], shares["source"], labels["target"], shares["target"]
-        )
-    ]
     grids = [
         Grid("", [], [boxes(*fact) for fact in facts.items()]),
         Grid("graphs", ["", *graphs], sizes),
         Grid("split", [], [boxes(key, f"{n:,}") for key, n in summary["splits"].items()]),
-        Grid("labels", ["class", "train", "%", "target", "%"], classes),
+        _labels(summary),
     ]
     lines = [*summary["notes"], *(f"warning: {text}" for text in summary["warnings"])]
     render.show(grids, lines, sys.stdout)
+
+
+def label_columns(summary: Mapping[str, Any]) -> dict[str, str]:
+    """Heads of the counts of labels in the description of a task.
+
+    With one graph, training labels are some of its labels.
+    """
+    if len(summary["graphs"]) == 1:
+        return {"target": "labelled", "source": "of these for training"}
+    return {"source": "training", "target": "target"}
+
+
+def _labels(summary: Mapping[str, Any]) -> Grid:
+    """Labels of each class, and their share of all labels."""
+    heads = ["class"]
+    rows = [[name] for name in summary["labels"]]
+    for side, head in label_columns(summary).items():
+        heads += [head, "%"]
+        counts = [count[side] for count in summary["labels"].values()]
+        total = max(sum(counts), 1)
+        for row, count in zip(rows, counts):
+            row += [f"{count:,}", f"{100 * count / total:.1f}"]
+    return Grid("labels", heads, [boxes(*row) for row in rows])
 
 
 # Tables of the page.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
 from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Collection, Mapping, NamedTuple, Sequence
 
 import scipy.sparse as sp
 from torch import Tensor
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 # Label of nodes of no known class; it has no training node, so it stays the unknown class.
 UNKNOWN = "unknown"
+NEAR = (
+    0.8  # similarity of two names, from 0 to 1, from which one may be a typing error of the other
+)
 LEAST = 5  # training nodes of a named class, as many as SRNC+ has folds of the labels
 
 
@@ -229,6 +233,44 @@ def counts(discovery: Discovery, made: Labels) -> list[str]:
     corrected = sum(bool(made.label[node]) for node in made.corrected)
     kept = sum(map(bool, made.split)) - len(made.added) - corrected
     return [*lines, f"labels: {kept:,} as given, {len(made.added):,} added for clusters"]
+
+
+def on_near_names(made: Labels, classes: Collection[str]) -> list[str]:
+    """Warnings about new classes whose name may be a typing error of another class.
+
+    Names are compared by their letters and digits, without case. Those that differ only in digits
+    are not near.
+
+    Args:
+        made: the next run's labels.
+        classes: names of the known classes.
+    """
+    counts = Counter(made.label)
+    new = [name for name, _ in counts.most_common() if name not in {"", UNKNOWN, *classes}]
+    others = {_letters(name): name for name in classes}
+    warnings = []
+    for name in new:
+        letters = _letters(name)
+        words = [word for word in others if _without_digits(word) != _without_digits(letters)]
+        same = others.get(letters)
+        near = difflib.get_close_matches(letters, words, 1, NEAR)
+        if same or near:
+            warnings.append(
+                f"{name!r} ({counted(counts[name], 'label')}) becomes a new class. Did you mean"
+                f" {same or others[near[0]]!r}? Then correct the name and make these labels again."
+                " If it is a class of its own, do nothing."
+            )
+        others.setdefault(letters, name)
+    return warnings
+
+
+def _letters(name: str) -> str:
+    """Letters and digits of a name, in lower case."""
+    return re.sub(r"[\W_]", "", name.lower())
+
+
+def _without_digits(name: str) -> str:
+    return re.sub(r"\d", "", name)
 
 
 def write(

@@ -77,13 +77,16 @@ class Found:
         ``graphgym-srnc discover --nodes`` without positions.
         """
         names = self.analysis.names
-        return table.of_nodes(self.clusters, names).set_index("node" if names.ids is None else "id")
+        nodes = table.of_nodes(self.clusters, names)
+        if self.analysis.changes is not None:
+            nodes = nodes.assign(**self.analysis.changes.columns)
+        return nodes.set_index("node" if names.ids is None else "id")
 
     def changes(self) -> pandas.DataFrame:
         """A row per class: its status since an earlier model, counts, shares and their change.
 
-        ``status`` is new, grown, shrunk, unchanged or gone. ``change`` is that of the share of all
-        nodes, with the 95 % interval from ``low`` to ``high``.
+        ``status`` is new, named, grown, shrunk, unchanged or gone. ``change`` is that of the share
+        of all nodes, with the 95 % interval from ``low`` to ``high``.
 
         Raises:
             InputError: ``discover`` was called without ``since``.
@@ -136,6 +139,8 @@ class Found:
         for warning in table.on_named_leftovers(self.analysis.new, given):
             text.warn(warning)
         made = feedback.labels(found, self.parts, self.y)
+        for warning in feedback.on_near_names(made, found.classes):
+            text.warn(warning)
         graph = copy.copy(self.graph)
         graph.y = made.label
         for part in self.parts:

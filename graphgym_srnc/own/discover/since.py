@@ -7,6 +7,7 @@ the same name are the same class, and the nodes of each are counted.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import NamedTuple, Sequence
 
 import numpy as np
@@ -28,6 +29,8 @@ SHARED = 0.5  # share of the earlier nodes that must have an id of today, so tha
 AGREE = 0.5  # least kappa between the classes of these nodes then and now
 ALIKE = 0.5  # least similarity to an earlier class if no class has the same name then and now
 LONGEST = 24  # letters of a name in print
+SHOWN = 3  # most earlier classes of the nodes of a class in print
+MOVES = 10  # most changes from one class to another in print
 UNKNOWN = "unknown"
 HEADS = [
     "class",
@@ -37,8 +40,9 @@ HEADS = [
     "share then",
     "share now",
     "change in points",
-    "most similar earlier class",
 ]
+LAST_HEAD = "most similar earlier class"
+LAST_HEAD_BY_IDS = "classes of its nodes then"
 ON_INTERVALS = (
     "Intervals of the change are 95 % intervals of Newcombe (1998). They treat nodes as independent"
     " and leave out errors of the models."
@@ -79,26 +83,53 @@ class Changes(NamedTuple):
     Args:
         table: a row per class, see :func:`changes`.
         notes: sentences on the nodes, the similarities and the intervals.
+        then: class of each node of today in the earlier graph, ``[V]``, "" if it is not there; None
+            if ids are not compared.
+        now: class of each node of today, ``[V]``; new clusters without a name are unknown.
     """
 
     table: pandas.DataFrame
     notes: list[str]
+    then: np.ndarray | None
+    now: np.ndarray
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """``class_then`` and ``class_now`` of each node of today, ``[V]``, if ids are compared."""
+        return {} if self.then is None else {"class_then": self.then, "class_now": self.now}
+
+    @property
+    def moves(self) -> list[str]:
+        """How many nodes of both graphs changed from which class to which, the most first."""
+        if self.then is None:
+            return []
+        changed = (self.then != "") & (self.then != self.now)
+        counts = Counter(zip(self.then[changed], self.now[changed])).most_common()
+        total = int((self.then != "").sum())
+        head = f"{int(changed.sum()):,} of {total:,} nodes are in another class than then"
+        lines = [f"  {n:,} from {_cut(old)} to {_cut(new)}" for (old, new), n in counts[:MOVES]]
+        if len(counts) > MOVES:
+            rest = sum(n for _, n in counts[MOVES:])
+            lines.append(f"  {rest:,} in {len(counts) - MOVES} other ways")
+        return [head, *lines]
 
     @property
     def cells(self) -> list[list[str]]:
         """The table in print, its head first."""
-        lines = [HEADS]
+        by_ids = self.then is not None
+        lines = [[*HEADS, LAST_HEAD_BY_IDS if by_ids else LAST_HEAD]]
         for row in self.table.itertuples():
             low, high = (f"{100 * end:+.1f}" for end in (row.low, row.high))
+            similar = f"{_cut(row.similar_to)} {row.similarity:.2f}" if row.now else ""
             line = [
-                text.short(row.name, LONGEST),
+                _cut(row.name),
                 row.status,
                 f"{row.then:,}",
                 f"{row.now:,}",
                 f"{100 * row.share_then:.1f} %",
                 f"{100 * row.share_now:.1f} %",
                 f"{100 * row.change:+.1f} ({low} to {high})",
-                f"{text.short(row.similar_to, LONGEST)} {row.similarity:.2f}" if row.now else "",
+                row.before if by_ids else similar,
             ]
             lines.append(line)
         return lines
@@ -106,7 +137,12 @@ class Changes(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """The table and the notes as lines of text."""
-        return ["classes over time", *text.aligned(self.cells).splitlines(), *self.notes]
+        table = text.aligned(self.cells).splitlines()
+        return ["classes over time", *table, *self.moves, *self.notes]
+
+
+def _cut(name: str) -> str:
+    return text.short(name, LONGEST)
 
 
 class Profiles(NamedTuple):
@@ -117,12 +153,15 @@ class Profiles(NamedTuple):
         now: of the nodes of today, ``[V, D]``.
         centre: what is subtracted from a mean, ``[D]``.
         note: what they are, as a sentence.
+        pairs: nodes then and the same nodes today, by ids, ``[2, M]``; None if ids are not
+            compared.
     """
 
     then: Matrix
     now: Matrix
     centre: np.ndarray
     note: str
+    pairs: np.ndarray | None = None
 
     def similarity(
         self, label: Tensor, num_classes: int, group: np.ndarray, num_groups: int
@@ -168,7 +207,7 @@ def profiles(found: Discovery, earlier: Earlier, x: Matrix, names: Names) -> Pro
     check_features(earlier.names.words, names.words, "since")
     place = {id: node for node, id in enumerate(earlier.names.ids or ())}
     pairs = [(place[id], node) for node, id in enumerate(names.ids or ()) if id in place]
-    before, today = np.array(pairs, dtype=int).reshape(-1, 2).T
+    before, today = both_nodes = np.array(pairs, dtype=int).reshape(-1, 2).T
     size = len(earlier.label)
     shared = f"{len(pairs):,} of the {size:,} earlier ids are in this graph"
     if len(pairs) >= SHARED * size and _are_same(found, earlier, before, today):
@@ -176,9 +215,8 @@ def profiles(found: Discovery, earlier: Earlier, x: Matrix, names: Names) -> Pro
         column = np.arange(len(pairs))
         then = sp.csr_array((ones, (before, column)), shape=(size, len(pairs)))
         now = sp.csr_array((ones, (today, column)), shape=(x.shape[0], len(pairs)))
-        return Profiles(
-            then, now, np.zeros(len(pairs)), f"{shared}. Similarities compare these nodes."
-        )
+        note = f"{shared}. Similarities compare these nodes."
+        return Profiles(then, now, np.zeros(len(pairs)), note, both_nodes)
     both = sp.vstack([sp.csr_array(earlier.x), sp.csr_array(x)]).tocsr()
     both = (
         weighted(both) if are_words(both) else StandardScaler(with_mean=False).fit_transform(both)
@@ -257,10 +295,12 @@ def _least_similarity(found: Discovery, classes: Sequence[str], similarity: np.n
 def changes(found: Discovery, earlier: Earlier, alike: Profiles) -> pandas.DataFrame:
     """A row per class: its status, and numbers of nodes and shares of all nodes then and now.
 
-    The status is *new*, *grown*, *shrunk*, *unchanged* or *gone*. A class is gone if less than
+    The status is *new*, *named*, *grown*, *shrunk*, *unchanged* or *gone*. A class is named if the
+    earlier model has no such class and the labels of today have. It is gone if less than
     :data:`GONE` of its earlier share is left, and unchanged if the 95 % interval of the ``change``
     of its share, from ``low`` to ``high``, contains 0. Candidates without an earlier class count
-    as their predicted class. ``similar_to`` is the most similar earlier class.
+    as their predicted class. ``similar_to`` is the most similar earlier class, and ``before`` says
+    how many nodes were of which class then, if ids are compared.
 
     Args:
         found: the clusters with their names.
@@ -269,23 +309,58 @@ def changes(found: Discovery, earlier: Earlier, alike: Profiles) -> pandas.DataF
     """
     num_classes = len(earlier.classes)
     then = dict(zip(earlier.classes, earlier.label.bincount(minlength=num_classes).tolist()))
-    classes = np.array([*found.classes, UNKNOWN], dtype=object)[found.label.numpy()]
+    classes = classes_now(found)
     for new in found.new:
-        if new.name or found.seeds.predicted:
-            classes[new.nodes.numpy()] = new.name or f"cluster {new.number}"
+        if found.seeds.predicted and not new.name:
+            classes[new.nodes.numpy()] = f"cluster {new.number}"
     names = [*dict.fromkeys([*then, *found.classes, *classes, UNKNOWN])]
     group = pandas.Categorical(classes, names).codes.astype(int)
     sizes = np.bincount(group, minlength=len(names)).tolist()
     similarity = alike.similarity(earlier.label, num_classes, group, len(names))
+    was = classes_then(earlier, alike, len(group))
     rows = []
     for name, size, own in zip(names, sizes, similarity):
         change = _change((then.get(name, 0), size), (len(earlier.label), len(group)))
-        status = _status(change, name in then)
+        status = _status(change, name in then, name in found.classes)
         similar_to = earlier.classes[own.argmax()] if size else ""
-        rows.append([name, status, *change, similar_to, own.max()])
-    columns = ["name", "status", *Change._fields, "similar_to", "similarity"]
+        before = "" if was is None else _before(was[classes == name])
+        rows.append([name, status, *change, similar_to, own.max(), before])
+    columns = ["name", "status", *Change._fields, "similar_to", "similarity", "before"]
     table = pandas.DataFrame(rows, columns=columns)
     return table[table["name"] != UNKNOWN].reset_index(drop=True)
+
+
+def classes_now(found: Discovery) -> np.ndarray:
+    """Class of each node of today, ``[V]``, or the name of its new cluster, or unknown."""
+    classes = np.array([*found.classes, UNKNOWN], dtype=object)[found.label.numpy()]
+    for new in found.new:
+        if new.name:
+            classes[new.nodes.numpy()] = new.name
+    return classes
+
+
+def classes_then(earlier: Earlier, alike: Profiles, num_nodes: int) -> np.ndarray | None:
+    """Earlier class of each node of today, ``[V]``, "" if it is new; None if ids do not tell."""
+    if alike.pairs is None:
+        return None
+    before, today = alike.pairs
+    classes = np.full(num_nodes, "", dtype=object)
+    classes[today] = np.array([*earlier.classes, UNKNOWN], dtype=object)[earlier.label[before]]
+    return classes
+
+
+def _before(classes: np.ndarray) -> str:
+    """How many nodes were of which class then, such as ``41 unknown, 8 Biology, 2 new nodes``."""
+    counts = Counter(classes.tolist())
+    new = counts.pop("", 0)
+    most = counts.most_common(SHOWN)
+    parts = [f"{n:,} {_cut(name)}" for name, n in most]
+    rest = sum(counts.values()) - sum(n for _, n in most)
+    if rest:
+        parts.append(f"{rest:,} other")
+    if new:
+        parts.append(text.counted(new, "new node"))
+    return ", ".join(parts)
 
 
 def _change(counts: tuple[int, int], totals: tuple[int, int]) -> Change:
@@ -306,10 +381,10 @@ def _change(counts: tuple[int, int], totals: tuple[int, int]) -> Change:
     return Change(*counts, share_then, share_now, change, low, high)
 
 
-def _status(change: Change, is_earlier: bool) -> str:
+def _status(change: Change, is_earlier: bool, is_known: bool) -> str:
     """What has become of a class, see :func:`changes`."""
     if not is_earlier:
-        return "new"
+        return "named" if is_known else "new"
     if change.share_now < GONE * change.share_then:
         return "gone"
     if change.low > 0:
@@ -339,7 +414,8 @@ def compare(
     sizes = f"The earlier graph has {len(earlier.label):,} nodes, this one {len(group):,}."
     notes = [sizes, alike.note, ON_INTERVALS]
     unknown = int((earlier.label == num_classes).sum())
-    if unknown:
+    if unknown and alike.pairs is None:
         was = f"The earlier model predicted {text.counted(unknown, 'node')} of its graph as unknown"
-        notes.append(f"{was}. A class that is called new may be among them.")
-    return found, Changes(changes(found, earlier, alike), notes)
+        notes.append(f"{was}. A class that is called new or named may be among them.")
+    then = classes_then(earlier, alike, len(group))
+    return found, Changes(changes(found, earlier, alike), notes, then, classes_now(found))
