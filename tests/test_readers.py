@@ -238,6 +238,17 @@ def test_frames_and_tables_are_the_same_graph(tmp_path):
     assert made.feature_names == (out / "words.txt").read_text().split("\n")[:-1]
 
 
+def test_empty_cells_are_counted_and_told(tmp_path, capsys):
+    cells = {"price": ["", "n/a", *range(V - 2)], "land": [""] * 3 + ["US", "DE"] * (V // 2 - 1)}
+    cells["land"] = cells["land"][:V]
+    chosen = ("--categories", "land", "--numbers", "price")
+    status, _ = make_links(tmp_path, LINES, *chosen, **cells)
+    printed = capsys.readouterr().out
+    assert status == 0
+    assert "empty cells, counted as the mean: price 2\n" in printed
+    assert "empty cells, of no category: land 3\n" in printed
+
+
 # A later table.
 
 

@@ -32,6 +32,8 @@ from graphgym_srnc.errors import InputError, option
 # Uses of columns, in words.
 USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "numbers": "numbers"}
 USES |= {"categories": "categories", "url": "web addresses"}
+EMPTY_CELLS = {"numbers": "counted as the mean", "categories": "of no category"}
+SHOWN = 10  # columns whose empty cells are counted in print
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
 
 
@@ -258,13 +260,18 @@ def _tell_columns(found: Look) -> None:
     """What each column is used for, and words for missing cells."""
     in_python = found.options.in_python
     nameless = "the index" if in_python else "the unnamed column"
-    for use in ("numbers", "categories"):
+    for use, meaning in EMPTY_CELLS.items():
+        empty = {}
         for name in (name for name in found.uses[use] if name in found.table):
             cells = texts(found.table[name])
             known = features.present(cells, use)
+            empty[name] = known.count("")
             found.notes += labels.changes(name, cells, known, "empty")
             if use == "numbers" and found.table[name].dtype.kind != "b":
                 found.notes += labels.changes(name, known, features.truth(known), "numbers")
+        counts = [f"{name} {count:,}" for name, count in empty.items() if count]
+        if counts:
+            found.notes.append(f"empty cells, {meaning}: {listed(counts, SHOWN)}")
     used = [
         f"{words} from {listed([name or nameless for name in found.uses[use]])}"
         for use, words in USES.items()
