@@ -142,6 +142,26 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
 
 
+def test_the_difference_to_the_best_simpler_model_is_stated():
+    right = torch.tensor([1.0] * 90 + [0.0] * 10)
+    best = torch.tensor([1.0] * 75 + [0.0] * 25)
+    worse = torch.tensor([0.0] * 100)
+    alone = {
+        name: {"accuracy": float(one.mean()), "p_value": held_out.mcnemar(one, right)}
+        for name, one in (("linear", worse), ("linear_hops", best))
+    }
+    found = {"accuracy": 0.9, "alone": alone}
+    # 15 labels are right by one of the two alone, each of them by the same one.
+    assert words.on_best_alone("SRNC+", found) == (
+        "SRNC+ minus the best simpler model, logistic regression on features and hop means: +15.0"
+        f" points, significant (McNemar test, p = {2 * 0.5**15:.2g})."
+    )
+    alone["linear_hops"] |= {"accuracy": 0.92, "p_value": 0.2}
+    text = words.on_best_alone("SRNC+", found)
+    assert "-2.0 points, not significant (McNemar test, p = 0.2)" in text
+    assert words.on_best_alone("SRNC+", {"accuracy": 0.9, "alone": {}}) == ""
+
+
 def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     run_with_wrong_labels, tmp_path, capsys
 ):
