@@ -522,14 +522,16 @@ def test_known_classes_on_the_page(graph):
     share = {"accuracy": 0.5, "low": 0.3, "high": 0.7}
     as_known = share | {"accuracy": 0.4}
     run["held_out"] = {"labels": 17, "of": 17, **share, "as_known": as_known}
-    run["held_out"] |= {"alone": {"linear": share}, "classes": judged}
+    alone = {"linear": share | {"p_value": 1.0}}
+    run["held_out"] |= {"alone": alone, "classes": judged}
     html = page.render("t", halved, {"again": ""}, run, ["few!"])
     below = html.partition('<table id="known">')[2].partition("</table>")[0]
     rows = re.findall(r"<tr><td class=\"text\">(.*?)</td>(.*?)</tr>", below, re.DOTALL)
     known = {name: " ".join(re.sub("<[^>]*>", " ", cells).split()) for name, cells in rows}
     assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
     assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
-    assert "Right on 17 labels that the models had not learned. Above the last row" in html
+    assert "Right on 17 labels that the models had not learned. SRNC+ minus the best" in html
+    assert "Above the last row" in html
     shown = html.partition('<table id="accuracy">')[2].partition("</table>")[0]
     cells = re.findall(r"<td.*?>(.*?)</td>", shown)
     assert cells[:3] == ["SRNC+", "50.0 %", "30.0 to 70.0"] and cells[-2] == "40.0 %"

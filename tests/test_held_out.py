@@ -21,6 +21,7 @@ from stored import Page
 from graphgym_srnc import SRNCPlus, load
 from graphgym_srnc.backbones.graph import prepare
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.cli.predict import WITHOUT_LABEL
 from graphgym_srnc.data.edges import component_sizes
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -142,6 +143,26 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
 
 
+def test_the_difference_to_the_best_simpler_model_is_stated():
+    right = torch.tensor([1.0] * 90 + [0.0] * 10)
+    best = torch.tensor([1.0] * 75 + [0.0] * 25)
+    worse = torch.tensor([0.0] * 100)
+    alone = {
+        name: {"accuracy": float(one.mean()), "p_value": held_out.mcnemar(one, right)}
+        for name, one in (("linear", worse), ("linear_hops", best))
+    }
+    found = {"accuracy": 0.9, "alone": alone}
+    # 15 labels are right by one of the two alone, each of them by the same one.
+    assert words.on_best_alone("SRNC+", found) == (
+        "SRNC+ minus the best simpler model, logistic regression on features and hop means: +15.0"
+        f" points, significant (McNemar test, p = {2 * 0.5**15:.2g})."
+    )
+    alone["linear_hops"] |= {"accuracy": 0.92, "p_value": 0.2}
+    text = words.on_best_alone("SRNC+", found)
+    assert "-2.0 points, not significant (McNemar test, p = 0.2)" in text
+    assert words.on_best_alone("SRNC+", {"accuracy": 0.9, "alone": {}}) == ""
+
+
 def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     run_with_wrong_labels, tmp_path, capsys
 ):
@@ -208,9 +229,21 @@ def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, ca
         run_with_wrong_labels / "d.csv",
     ]
     assert main(["predict", str(run_with_wrong_labels / "r"), *map(str, files)]) == 0
-    first = [int(row["node"]) for row in rows(run_with_wrong_labels / "d.csv")][: len(WRONG)]
+    disagreeing = rows(run_with_wrong_labels / "d.csv")
+    first = [int(row["node"]) for row in disagreeing][: len(WRONG)]
     assert set(first) == set(WRONG)
     assert "Models that were not trained on the label" in capsys.readouterr().out
+    # The table of all nodes has the held-out predictions, with the accuracy of the run.
+    table = rows(run_with_wrong_labels / "p.csv")
+    judged = [row for row in table if row["class_without_label"]]
+    right = sum(row["class_without_label"] == row["given_label"] for row in judged)
+    figures = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())["held_out"]
+    assert len(judged) == figures["labels"] and right / len(judged) == figures["accuracy"]
+    assert not [row for row in table if row["p_given_label_without_label"] and row not in judged]
+    by_node = {row["node"]: row for row in table}
+    for row in disagreeing:
+        for name in WITHOUT_LABEL.values():
+            assert row[name] == by_node[row["node"]][name] != ""
 
 
 def test_corrected_labels_are_those_of_the_next_graph(run_with_wrong_labels, monkeypatch, capsys):

@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 from graphgym_srnc import ERM
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import main
+from graphgym_srnc.cli.predict import _with_held_out
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import predictions
@@ -148,10 +149,14 @@ def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, mo
     for folds, found in (0, False), (3, True):
         files = ["--out", f"{folds}.csv", "--disagreements", f"d{folds}.csv"]
         assert status_of("predict", "results/r", *files, "--folds", folds) == 0
+        table = rows(f"{folds}.csv")
+        held_out = [row for row in table if row.get("class_without_label")]
+        assert len(held_out) == (sum(row["given_label"] != "" for row in table) if folds else 0)
         nodes = {int(row["node"]) for row in rows(f"d{folds}.csv")}
         assert (wrong <= nodes) == found, (folds, nodes)
     assert "Models that were not trained on the label disagree" in capsys.readouterr().out
-    assert rows("0.csv") == rows("3.csv")
+    of_final = [{key: row[key] for key in rows("0.csv")[0]} for row in rows("3.csv")]
+    assert rows("0.csv") == of_final
 
 
 def test_the_only_label_of_a_class_is_in_no_fold():
@@ -316,3 +321,17 @@ def test_a_damaged_seed_is_not_replaced_by_the_next(tmp_path, capsys, command):
     (home / "0" / "SHA256SUMS").unlink()
     assert "cannot be verified" in refusal(main([command, str(home), *out]), capsys)
     assert main([command, str(home / "1"), *out]) == 0
+
+
+def test_a_label_that_every_fold_learned_has_no_held_out_prediction():
+    frame = pandas.DataFrame({"node": [0, 1, 2], "class": [*"aba"]})
+    judging = frame.assign(
+        given_label=["b", "", "a"],
+        probability=[0.9, 0.8, 0.7],
+        p_given_label=[0.1, float("nan"), 0.7],
+    )
+    made = _with_held_out(frame, judging, [2])
+    assert made["class"].tolist() == [*"aba"]
+    assert made.class_without_label.tolist() == ["a", "", ""]
+    assert made.probability_without_label.dropna().to_dict() == {0: 0.9}
+    assert made.p_given_label_without_label.dropna().to_dict() == {0: 0.1}

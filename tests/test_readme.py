@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphgym_srnc import backbones, methods, shifts
+from graphgym_srnc import backbones, load, methods, shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.block_model import class_topics, dcsbm
@@ -113,14 +113,18 @@ def test_keys_in_the_text_exist(gym):
 
 def test_python_api(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    assert main("data example demo --nodes 400 --labelled 0.3".split()) == 0
     space: dict = {}
     code = block("SRNCPlus")
-    assert "num_nodes=1000" in code and "rounds=2" in code
-    small = "rounds=1, fit_steps=5, steps=3, hidden=8"
-    exec(code.replace("num_nodes=1000", "num_nodes=300").replace("rounds=2", small), space)
-    assert str(space["model"].scores_["test"]["micro_f1"]) in capsys.readouterr().out
-    loaded = space["load"]("model.safetensors").predict(space["task"].target)
-    assert (loaded == space["model"].predict(space["task"].target)).all()
+    assert "SRNCPlus(open_set=True)" in code
+    small = "SRNCPlus(open_set=True, rounds=1, fit_steps=5, steps=10, hidden=8)"
+    exec(code.replace("SRNCPlus(open_set=True)", small), space)
+    told = capsys.readouterr().out
+    held_out = space["model"].scores_["held_out"]
+    assert str(held_out["accuracy"]) in told and 0 < held_out["labels"] < 200
+    assert "typical" in told
+    loaded = load("model.safetensors").predict(space["graph"])
+    assert (loaded == space["model"].predict(space["graph"])).all()
 
 
 @pytest.mark.parametrize("mode", ["open_set", "close_set"])

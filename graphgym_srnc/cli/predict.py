@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import Sequence
+from typing import Collection, Sequence
 
 import pandas
 from torch_geometric.data import Data
@@ -140,26 +140,45 @@ def _tables(
     lines = predictions.summary(model, frame)
     warnings = records.warnings_of(model.result).values()
     lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
-    files = {"--out": predictions.encode(args.out, frame)}
+    other = {}
     if task is not None and given and split and any(given):
         compared = _without_learned_labels(args, model, task, prediction)
+        judging = frame
         if compared is not None:
             if not args.folds and model.method.out_of_fold is not None:
                 given = predictions.judged(given, split, model.method.out_of_fold)
-            prediction = compared
-            frame = predictions.table(model, graph, prediction, found.ids, given, split, *named)
-        told, other = _disagreements(args, frame, found, compared is not None)
+            judging = predictions.table(model, graph, compared, found.ids, given, split, *named)
+            learned = folds.learned(model, task, args.folds) if args.folds else ()
+            frame = _with_held_out(frame, judging, learned)
+        told, other = _disagreements(args, judging, found, compared is not None, task.one_graph)
         lines += told
-        if args.disagreements and task.one_graph:
-            words = ["discover", args.run, "--labels", args.disagreements, "--labels-out", "NEXT"]
-            lines += [ON_NEW_LABEL, f"  graphgym-srnc {shlex.join(words)}"]
-        files |= other
+    files = {"--out": predictions.encode(args.out, frame)} | other
     progress.doing("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
 
 
+def _with_held_out(
+    frame: pandas.DataFrame, judging: pandas.DataFrame, learned: Collection[int]
+) -> pandas.DataFrame:
+    """A table with the predictions of models that did not learn the label.
+
+    Args:
+        frame: the table of predictions.
+        judging: the same of models that did not learn the given labels.
+        learned: labelled nodes of ``judging`` whose label they learned nevertheless.
+    """
+    is_judged = (judging["given_label"] != "") & ~judging["node"].isin(learned)
+    columns = {new: judging[old].where(is_judged) for old, new in WITHOUT_LABEL.items()}
+    columns["class_without_label"] = columns["class_without_label"].fillna("")
+    return frame.assign(**columns)
+
+
 def _disagreements(
-    args: argparse.Namespace, frame: pandas.DataFrame, found: names.Names, out_of_fold: bool
+    args: argparse.Namespace,
+    frame: pandas.DataFrame,
+    found: names.Names,
+    out_of_fold: bool,
+    can_correct: bool,
 ) -> tuple[list[str], dict[str, bytes]]:
     """Lines on the labels that disagree with a table of predictions, and the file of them."""
     other = predictions.disagreements(frame)
@@ -171,6 +190,9 @@ def _disagreements(
     other = other.assign(**{NEW_LABEL: ""})
     if found.texts:
         other = other.assign(text=[found.texts[node] for node in other["node"]])
+    if can_correct:
+        words = ["discover", args.run, "--labels", args.disagreements, "--labels-out", "NEXT"]
+        lines += [ON_NEW_LABEL, f"  graphgym-srnc {shlex.join(words)}"]
     return lines, {"--disagreements": predictions.encode(args.disagreements, other)}
 
 

@@ -52,6 +52,12 @@ def out_of_fold(
     return prediction._replace(label=label, posterior=posterior)
 
 
+def learned(model: TrainedModel, task: ShiftTask, folds: int) -> list[int]:
+    """Nodes whose label all models of :func:`out_of_fold` learn: the only ones of their class."""
+    labelled, fold = assigned(task, folds, build.stored_config(model.result).seed)
+    return labelled[fold < 0].tolist()
+
+
 def assigned(task: ShiftTask, folds: int, seed: int) -> tuple[Tensor, Tensor]:
     """Training and test nodes of known classes ``[n]``, and the fold of each, -1 for none."""
     nodes = torch.cat([task.train, task.test])

@@ -75,13 +75,34 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
     own = method_name(result["method"], result["backbone"])
     rows = [[own, *_share(found)]]
     rows += [[name_of(kind), *_share(one)] for kind, one in found["alone"].items()]
-    remark = ""
+    remarks = [on_best_alone(own, found)]
     if found["as_known"]["accuracy"] < found["accuracy"]:
         rows.append([f"{own}, {AS_KNOWN}", *_share(found["as_known"])])
-        remark = ON_AS_KNOWN
+        remarks.append(ON_AS_KNOWN)
+    remark = " ".join(filter(None, remarks))
     of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
     head = f"right on {found['labels']:,}{of_all} labels that the models had not learned"
     return head, rows, remark
+
+
+def on_best_alone(own: str, found: Mapping[str, Any]) -> str:
+    """Whether a model differs significantly from the best simpler model; "" if there is none.
+
+    Args:
+        own: name of the model.
+        found: what :func:`graphgym_srnc.train.held_out.judge` returns.
+    """
+    alone = found["alone"]
+    if not alone:
+        return ""
+    kind = max(alone, key=lambda name: alone[name]["accuracy"])
+    points = 100 * (found["accuracy"] - alone[kind]["accuracy"])
+    p = alone[kind]["p_value"]
+    is_significant = "significant" if p < SIGNIFICANT else "not significant"
+    return (
+        f"{own} minus the best simpler model, {name_of(kind)}: {points:+.1f} points,"
+        f" {is_significant} (McNemar test, p = {p:.2g})."
+    )
 
 
 def grid(experiments: Sequence[Experiment]) -> Grid:
