@@ -89,11 +89,11 @@ def stub() -> str:
     classes = [estimator(name) for name in sorted(methods.own_names())]
     names = [*graphgym_srnc.MODULES, *graphgym_srnc.PLACES, *(cls.__name__ for cls in classes)]
     own = [fields(cls, known) for cls in classes]
-    shared = {
-        name: Counter(found[name] for found in own).most_common(1)[0][0]
-        for name in own[0]
-        if all(name in found for found in own)
-    }
+    shared = {}
+    for name in own[0]:
+        found = Counter(texts.get(name, "") for texts in own)
+        if len({text.partition(" = ")[0] for text in found}) == 1:
+            shared[name] = found.most_common(1)[0][0]
     text = "\n".join(
         [
             HEAD,

@@ -91,7 +91,6 @@ class _Parameters(_Fields):
     batch_size: int = 0
     fanout: int = 10
     smoothing: int = 0
-    correction: _Correction = "none"
     correction_power: float = 1.0
     cut: _Cut = "validation"
     backbone: _Backbone = "gcn"
@@ -129,6 +128,7 @@ class A2GNN(_Parameters):
     target_hops: int = 10
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
     backbone: _Backbone = "mlp"
     hidden: int = 128
     dropout: float = 0.0
@@ -151,6 +151,7 @@ class ADAlign(_Parameters):
     target_hops: int = 10
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
     backbone: _Backbone = "mlp"
     hidden: int = 128
     layers: int = 3
@@ -169,6 +170,7 @@ class CMD(_Parameters):
     weight: float = 1.0
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class CORAL(_Parameters):
     r"""Train a plain GNN with the distance between the covariances of source and target states.
@@ -182,6 +184,7 @@ class CORAL(_Parameters):
     weight: float = 100.0
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class DANN(_Parameters):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
@@ -195,6 +198,7 @@ class DANN(_Parameters):
     weight: float = 0.1
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class DOC(_Parameters):
     r"""Train one sigmoid per class and reject nodes that are below the threshold of every class.
@@ -232,6 +236,7 @@ class ERM(_Parameters):
 
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class G2Pxy(_Parameters):
     r"""Learn the unknown class from mixtures of hidden states, called proxies (a variant of G2Pxy).
@@ -246,6 +251,7 @@ class G2Pxy(_Parameters):
     inter_weight: float = 0.01
     external_weight: float = 0.01
     rounds: int = 1
+    correction: _Correction = "none"
 
 class GRADE(_Parameters):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
@@ -259,6 +265,7 @@ class GRADE(_Parameters):
     weight: float = 0.005
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class IID(_Parameters):
     r"""Train a plain GNN on the oracle task, in which every class is labelled.
@@ -277,6 +284,7 @@ class IID(_Parameters):
 
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class MMD(_Parameters):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
@@ -290,6 +298,7 @@ class MMD(_Parameters):
     weight: float = 0.1
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class NODESafe(_Parameters):
     r"""Train a plain GNN with penalties on the variance of logit norms and logit sums over nodes.
@@ -310,6 +319,7 @@ class NODESafe(_Parameters):
     weight: float = 1.0
     confidence: _Confidence = "gnnsafe"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class OpenWGL(_Parameters):
     r"""Train a variational graph autoencoder whose classifier is uncertain on unlabelled nodes.
@@ -326,6 +336,7 @@ class OpenWGL(_Parameters):
     edge_weight: float = 1.0
     uncertainty_weight: float = 1.0
     rounds: int = 1
+    correction: _Correction = "none"
 
 class PairAlign(_Parameters):
     r"""Train a plain GNN on a source whose edges and labels are reweighted to match the target.
@@ -341,6 +352,7 @@ class PairAlign(_Parameters):
     label_ridge: float = 0.01
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class PGL(_Parameters):
     r"""Retrain the GNN from scratch in each episode on labels and a growing set of pseudo-labels.
@@ -357,6 +369,7 @@ class PGL(_Parameters):
     enlarging: float = 0.1
     confident: float = 0.6
     members: int = 1
+    correction: _Correction = "none"
 
 class SRGNN(_Parameters):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
@@ -370,6 +383,7 @@ class SRGNN(_Parameters):
     weight: float = 1.0
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class SRNC(_Parameters):
     r"""Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper.
@@ -410,6 +424,7 @@ class SRNC(_Parameters):
     cluster_init: Literal["auto", "modularity", "source"] = "auto"
     cluster_lr: float = 0.01
     collapse: float = 1.0
+    correction: _Correction = "none"
 
 class SRNCPlus(_Parameters):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
@@ -470,6 +485,7 @@ class StruRW(_Parameters):
     strength: float = 0.8
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
 
 class UAGA(_Parameters):
     r"""Align target nodes that look known with the source and push away those that look unknown.
@@ -487,6 +503,7 @@ class UAGA(_Parameters):
     steps: int = 20
     rounds: int = 50
     target_weight: float = 0.1
+    correction: _Correction = "none"
 
 class UDAGCN(_Parameters):
     r"""Combine the graph and its PPMI graph by attention, with an adversary and an entropy loss.
@@ -502,6 +519,7 @@ class UDAGCN(_Parameters):
     entropy_weight: float = 0.01
     confidence: _Confidence = "max_softmax"
     rounds: int = 1
+    correction: _Correction = "none"
     hidden: int = 128
     dropout: float = 0.4
     features: _Features = "none"
