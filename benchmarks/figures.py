@@ -10,9 +10,7 @@ from typing import Any, Sequence
 import scores
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from PIL import Image
-from scipy.stats import t as student
 
 from graphgym_srnc.plots.style import INK, PALETTE, encode, style
 from graphgym_srnc.report.statistics import mean
@@ -217,84 +215,7 @@ def ablations() -> Figure:
     return made
 
 
-def homophily() -> Figure:
-    """Gain on 24 kinds of synthetic graph by homophily."""
-    made, both = figure(7.4, 3.4, 2, sharey=True)
-    for axes, row, name in zip(both, ("erm", "pgl-chosen-2"), ("GCN", "PGL chosen per split")):
-        for level in (0.5, 0.7, 0.9):
-            kinds = [line for line in scores.read("synthetic") if float(line["homophily"]) == level]
-            kinds.sort(key=lambda line: float(line[f"less {row}"]))
-            for i, line in enumerate(kinds):
-                gap, n = float(line[f"less {row}"]), int(line["n"])
-                x = level + (i - (len(kinds) - 1) / 2) * 0.018
-                error = float(line[f"less {row} ±"]) * student.ppf(0.975, n - 1)
-                look = {"fmt": "o", "ms": 4, "color": BLUE, "elinewidth": 0.9, "capsize": 1.5}
-                axes.errorbar(x, gap, yerr=error, **look)
-            (centre,) = [
-                float(line[f"less {row}"])
-                for line in scores.read("synthetic-2")
-                if (line["factor"], line["level"]) == ("homophily", str(level))
-            ]
-            axes.plot([level - 0.075, level + 0.075], [centre] * 2, color=INK, lw=1.6)
-            axes.text(level, 37, f"mean {centre:+.1f}", ha="center", fontsize=8)
-        axes.axhline(0, color=INK, lw=0.8)
-        axes.set_xticks([0.5, 0.7, 0.9])
-        axes.set_xlabel("homophily (a point is one kind of graph, sorted)", fontsize=8)
-        axes.set_title(f"SRNC+ minus {name}")
-        axes.grid(axis="y")
-        axes.set_ylim(-13, 40)
-    both[0].set_ylabel("points of Micro-F1, 95 % interval")
-    return made
-
-
-def phi() -> Figure:
-    """SRNC without the cluster GNN by its share of pseudo-unknown nodes, and the paper's scores."""
-    lines = scores.read("phi")
-    shares = [float(line["pseudo-unknown share"]) for line in lines]
-    made, axes = figure(5.6, 3.2)
-    axes.plot(shares, [float(line["SRNC"]) for line in lines], color=BLUE, label="SRNC")
-    without = [float(line["SRNC without Φ"]) for line in lines]
-    axes.plot(shares, without, color=ORANGE, marker="o", label="SRNC without Φ")
-    for score, color, name in ((77.4, BLUE, "SRNC"), (71.7, ORANGE, "SRNC w.o. Φ")):
-        axes.axhline(score, color=color, ls=":", lw=1.2, label=f"{name}, in the paper")
-    axes.set(xlabel="share of candidate nodes labelled as unknown", xticks=shares)
-    axes.set_ylabel("Micro-F1 on Cora in %")
-    axes.grid(axis="y")
-    axes.legend(fontsize=8)
-    return made
-
-
-def speed() -> Figure:
-    """Time of stock GraphGym over ours, whole runs."""
-    ratios = {
-        (line["measure"], line["graph"], line["method"]): float(line["ratio"])
-        for line in scores.read("speed")
-    }
-    made, both = figure(7.4, 3.2, 2, sharey=True)
-    graphs = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
-    methods = {"erm": ("plain GCN", GREY), "srnc": ("SRNC", ORANGE), "srnc-plus": ("SRNC+", BLUE)}
-    titles = {"whole run, processor": "whole process", "without imports": "without imports"}
-    for axes, (measure, title) in zip(both, titles.items()):
-        for i, (method, (_, color)) in enumerate(methods.items()):
-            for x, graph in enumerate(graphs):
-                ratio, place = ratios[measure, graph, method], x + (i - 1) * 0.27
-                axes.bar(place, ratio, 0.25, color=color)
-                axes.text(place, ratio * 1.06, f"{ratio:.1f}", ha="center", fontsize=7)
-        axes.set_yscale("log")
-        axes.set_ylim(1, 200)
-        ticks = [1, 2, 5, 10, 20, 50, 100]
-        axes.set_yticks(ticks, list(map(str, ticks)))
-        axes.minorticks_off()
-        axes.set_xticks(range(len(graphs)), list(graphs.values()))
-        axes.set_title(title)
-        axes.grid(axis="y")
-    both[0].set_ylabel("time of stock GraphGym / ours")
-    names, colors = zip(*methods.values())
-    legend(made, [Patch(color=color) for color in colors], names, "lower")
-    return made
-
-
-PLOTS = (summary, forest, slopes, ablations, phi, homophily, speed)
+PLOTS = (summary, forest, slopes, ablations)
 
 
 def draw_all(folder: Path) -> list[Path]:

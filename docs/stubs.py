@@ -10,6 +10,7 @@ import inspect
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import graphgym_srnc
@@ -38,11 +39,17 @@ HEAD = '''"""Public names and parameters of estimators, written by ``python docs
 
 from collections.abc import Sequence
 from typing import Any, Literal
+
+from typing_extensions import dataclass_transform
 '''
 
 SHARED = '''
-class _Parameters(Estimator):
-    """Parameters of every estimator."""
+# Type checkers make the signature of each class below of its fields.
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class _Fields(Estimator): ...
+
+class _Parameters(_Fields):
+    """Parameters of every estimator, with their usual defaults."""
 
 {fields}
 '''
@@ -56,12 +63,6 @@ class {name}(_Parameters):
     """
 
 {fields}
-
-    def __init__(
-        self,
-        *,
-{signature}
-    ) -> None: ...
 '''
 
 TYPES = {
@@ -87,6 +88,12 @@ def stub() -> str:
     known = choices(methods.find("erm"))
     classes = [estimator(name) for name in sorted(methods.own_names())]
     names = [*graphgym_srnc.MODULES, *graphgym_srnc.PLACES, *(cls.__name__ for cls in classes)]
+    own = [fields(cls, known) for cls in classes]
+    shared = {}
+    for name in own[0]:
+        found = Counter(texts.get(name, "") for texts in own)
+        if len({text.partition(" = ")[0] for text in found}) == 1:
+            shared[name] = found.most_common(1)[0][0]
     text = "\n".join(
         [
             HEAD,
@@ -97,47 +104,45 @@ def stub() -> str:
             "__version__: str",
             "",
             *(f"_{key.title()} = {known[key]}" for key in ALIASES),
-            SHARED.format(fields=fields(types(classes[0], known), shared=True)),
-            *(class_stub(cls, known) for cls in classes),
+            SHARED.format(fields=lines(shared)),
+            *(class_stub(cls, found, shared) for cls, found in zip(classes, own)),
         ]
     )
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", FILE.name, "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def class_stub(cls: type[Estimator], known: dict[str, str]) -> str:
+def class_stub(cls: type[Estimator], own: dict[str, str], shared: dict[str, str]) -> str:
     """The class of an estimator, with the options that its method defines in its docstring."""
-    method, kinds = cls._method, types(cls, known)
-    texts = factory.arguments(method)
+    texts = factory.arguments(cls._method)
     entries = {
-        key: texts[key] for key in inspect.signature(method.__init__).parameters if key in texts
+        key: texts[key]
+        for key in inspect.signature(cls._method.__init__).parameters
+        if key in texts
     }
-    parameters = inspect.signature(cls).parameters.items()
-    lines = (f"{name}: {kinds[name]} = {parameter.default!r}," for name, parameter in parameters)
     return CLASS.format(
         name=cls.__name__,
-        summary=sections(method)[""].partition("\n\n")[0],
+        summary=sections(cls._method)[""].partition("\n\n")[0],
         args=textwrap.indent(f"Args:\n{factory.entries(entries)}\n\n" if entries else "", " " * 4),
-        fields=fields(kinds, shared=False),
-        signature=textwrap.indent("\n".join(lines), " " * 8),
+        fields=lines({name: text for name, text in own.items() if shared.get(name) != text}),
     )
 
 
-def types(cls: type[Estimator], known: dict[str, str]) -> dict[str, str]:
-    """The type of each parameter; choices that are ``known`` have a name."""
-    own, found = choices(cls._method), {}
+def fields(cls: type[Estimator], known: dict[str, str]) -> dict[str, str]:
+    """The type and default of each parameter; choices that are ``known`` have a name."""
+    own = choices(cls._method)
+    found = {}
     for name, parameter in inspect.signature(cls).parameters.items():
         kind = TYPES.get(name) or own.get(name) or inspect.formatannotation(parameter.annotation)
-        named = name in ALIASES and own[name] == known[name]
-        found[name] = f"_{name.title()}" if named else kind.removeprefix("collections.abc.")
+        if name in ALIASES and own[name] == known[name]:
+            kind = f"_{name.title()}"
+        found[name] = f"{kind.removeprefix('collections.abc.')} = {parameter.default!r}"
     return found
 
 
-def fields(kinds: dict[str, str], shared: bool) -> str:
-    """Attributes of a class: its own parameters, or those shared by all estimators."""
-    common = inspect.signature(parameters.shared).parameters
-    lines = (f"{name}: {kind}" for name, kind in kinds.items() if (name in common) == shared)
-    return textwrap.indent("\n".join(lines), " " * 4)
+def lines(found: dict[str, str]) -> str:
+    """The fields of a class."""
+    return "".join(f"    {name}: {text}\n" for name, text in found.items())
 
 
 def choices(method: type) -> dict[str, str]:

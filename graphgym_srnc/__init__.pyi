@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from typing_extensions import dataclass_transform
+
 from graphgym_srnc import plot as plot
 from graphgym_srnc import shifts as shifts
 from graphgym_srnc.api import Estimator as Estimator
@@ -77,27 +79,38 @@ _Confidence = Literal[
 _Correction = Literal["none", "mean", "em", "bbse", "labels"]
 _Cut = Literal["validation", "share"]
 
-class _Parameters(Estimator):
-    """Parameters of every estimator."""
+# Type checkers make the signature of each class below of its fields.
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class _Fields(Estimator): ...
 
-    backbone: _Backbone
-    hidden: int
-    layers: int
-    dropout: float
-    activation: _Activation
-    heads: int
-    features: _Features
-    lr: float
-    weight_decay: float
-    selection: _Selection
-    max_episodes: int
-    patience: int
-    open_set: bool | None
-    class_weight: dict[Any, float] | str | None
-    random_state: int
-    num_threads: int | Literal["auto"]
-    callbacks: Sequence[_Callback]
-    verbose: int
+class _Parameters(_Fields):
+    """Parameters of every estimator, with their usual defaults."""
+
+    steps: int = 100
+    source_first: bool = False
+    batch_size: int = 0
+    fanout: int = 10
+    smoothing: int = 0
+    correction_power: float = 1.0
+    cut: _Cut = "validation"
+    backbone: _Backbone = "gcn"
+    hidden: int = 256
+    layers: int = 2
+    dropout: float = 0.5
+    activation: _Activation = "relu"
+    heads: int = 8
+    features: _Features = "auto"
+    lr: float = 0.01
+    weight_decay: float = 0.0005
+    selection: _Selection = "auto"
+    max_episodes: int = -1
+    patience: int = 0
+    open_set: bool | None = None
+    class_weight: dict[Any, float] | str | None = None
+    random_state: int = 0
+    num_threads: int | Literal["auto"] = "auto"
+    callbacks: Sequence[_Callback] = ()
+    verbose: int = 0
 
 class A2GNN(_Parameters):
     r"""Propagate more on the target than on the source, and align both by MMD.
@@ -110,55 +123,16 @@ class A2GNN(_Parameters):
     Other estimators have the same further parameters, which ``help(A2GNN)`` explains.
     """
 
-    weight: float
-    source_hops: int
-    target_hops: int
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 25.0,
-        source_hops: int = 0,
-        target_hops: int = 10,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "mlp",
-        hidden: int = 128,
-        layers: int = 2,
-        dropout: float = 0.0,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "none",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 25.0
+    source_hops: int = 0
+    target_hops: int = 10
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
+    backbone: _Backbone = "mlp"
+    hidden: int = 128
+    dropout: float = 0.0
+    features: _Features = "none"
 
 class ADAlign(_Parameters):
     r"""Align the characteristic functions of hidden states at frequencies where they differ most.
@@ -171,57 +145,18 @@ class ADAlign(_Parameters):
     Other estimators have the same further parameters, which ``help(ADAlign)`` explains.
     """
 
-    weight: float
-    amplitude: float
-    source_hops: int
-    target_hops: int
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 0.6,
-        amplitude: float = 0.8,
-        source_hops: int = 10,
-        target_hops: int = 10,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "mlp",
-        hidden: int = 128,
-        layers: int = 3,
-        dropout: float = 0.25,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "none",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 0.6
+    amplitude: float = 0.8
+    source_hops: int = 10
+    target_hops: int = 10
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
+    backbone: _Backbone = "mlp"
+    hidden: int = 128
+    layers: int = 3
+    dropout: float = 0.25
+    features: _Features = "none"
 
 class CMD(_Parameters):
     r"""Train a plain GNN with the central moment discrepancy (CMD) of source and target states.
@@ -232,51 +167,10 @@ class CMD(_Parameters):
     Other estimators have the same further parameters, which ``help(CMD)`` explains.
     """
 
-    weight: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 1.0,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 1.0
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class CORAL(_Parameters):
     r"""Train a plain GNN with the distance between the covariances of source and target states.
@@ -287,51 +181,10 @@ class CORAL(_Parameters):
     Other estimators have the same further parameters, which ``help(CORAL)`` explains.
     """
 
-    weight: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 100.0,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 100.0
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class DANN(_Parameters):
     r"""Train a plain GNN against a domain classifier whose gradient is reversed.
@@ -342,51 +195,10 @@ class DANN(_Parameters):
     Other estimators have the same further parameters, which ``help(DANN)`` explains.
     """
 
-    weight: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 0.1,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 0.1
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class DOC(_Parameters):
     r"""Train one sigmoid per class and reject nodes that are below the threshold of every class.
@@ -403,49 +215,9 @@ class DOC(_Parameters):
     Other estimators have the same further parameters, which ``help(DOC)`` explains.
     """
 
-    balanced: bool
-    correction: Literal["none"]
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        balanced: bool = True,
-        correction: Literal["none"] = "none",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    balanced: bool = True
+    correction: Literal["none"] = "none"
+    rounds: int = 1
 
 class ERM(_Parameters):
     r"""Train a plain GNN with cross-entropy on the labelled source nodes.
@@ -462,49 +234,9 @@ class ERM(_Parameters):
     Other estimators have the same further parameters, which ``help(ERM)`` explains.
     """
 
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class G2Pxy(_Parameters):
     r"""Learn the unknown class from mixtures of hidden states, called proxies (a variant of G2Pxy).
@@ -516,51 +248,10 @@ class G2Pxy(_Parameters):
     Other estimators have the same further parameters, which ``help(G2Pxy)`` explains.
     """
 
-    inter_weight: float
-    external_weight: float
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        inter_weight: float = 0.01,
-        external_weight: float = 0.01,
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    inter_weight: float = 0.01
+    external_weight: float = 0.01
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class GRADE(_Parameters):
     r"""Train a plain GNN against a linear domain classifier on hidden states and logits.
@@ -571,51 +262,10 @@ class GRADE(_Parameters):
     Other estimators have the same further parameters, which ``help(GRADE)`` explains.
     """
 
-    weight: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 0.005,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 0.005
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class IID(_Parameters):
     r"""Train a plain GNN on the oracle task, in which every class is labelled.
@@ -632,49 +282,9 @@ class IID(_Parameters):
     Other estimators have the same further parameters, which ``help(IID)`` explains.
     """
 
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class MMD(_Parameters):
     r"""Train a plain GNN with the maximum mean discrepancy (MMD) between source and target states.
@@ -685,51 +295,10 @@ class MMD(_Parameters):
     Other estimators have the same further parameters, which ``help(MMD)`` explains.
     """
 
-    weight: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 0.1,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 0.1
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class NODESafe(_Parameters):
     r"""Train a plain GNN with penalties on the variance of logit norms and logit sums over nodes.
@@ -747,51 +316,10 @@ class NODESafe(_Parameters):
     Other estimators have the same further parameters, which ``help(NODESafe)`` explains.
     """
 
-    weight: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 1.0,
-        confidence: _Confidence = "gnnsafe",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 1.0
+    confidence: _Confidence = "gnnsafe"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class OpenWGL(_Parameters):
     r"""Train a variational graph autoencoder whose classifier is uncertain on unlabelled nodes.
@@ -804,53 +332,11 @@ class OpenWGL(_Parameters):
     Other estimators have the same further parameters, which ``help(OpenWGL)`` explains.
     """
 
-    kl_weight: float
-    edge_weight: float
-    uncertainty_weight: float
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        kl_weight: float = 1.0,
-        edge_weight: float = 1.0,
-        uncertainty_weight: float = 1.0,
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    kl_weight: float = 1.0
+    edge_weight: float = 1.0
+    uncertainty_weight: float = 1.0
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class PairAlign(_Parameters):
     r"""Train a plain GNN on a source whose edges and labels are reweighted to match the target.
@@ -862,53 +348,11 @@ class PairAlign(_Parameters):
     Other estimators have the same further parameters, which ``help(PairAlign)`` explains.
     """
 
-    edge_ridge: float
-    label_ridge: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        edge_ridge: float = 3.0,
-        label_ridge: float = 0.01,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    edge_ridge: float = 3.0
+    label_ridge: float = 0.01
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class PGL(_Parameters):
     r"""Retrain the GNN from scratch in each episode on labels and a growing set of pseudo-labels.
@@ -922,51 +366,10 @@ class PGL(_Parameters):
     Other estimators have the same further parameters, which ``help(PGL)`` explains.
     """
 
-    enlarging: float
-    confident: float
-    steps: int
-    members: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        enlarging: float = 0.1,
-        confident: float = 0.6,
-        steps: int = 100,
-        members: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    enlarging: float = 0.1
+    confident: float = 0.6
+    members: int = 1
+    correction: _Correction = "none"
 
 class SRGNN(_Parameters):
     r"""Train a plain GNN on reweighted labelled nodes, with the CMD of its hidden states.
@@ -977,51 +380,10 @@ class SRGNN(_Parameters):
     Other estimators have the same further parameters, which ``help(SRGNN)`` explains.
     """
 
-    weight: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        weight: float = 1.0,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    weight: float = 1.0
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class SRNC(_Parameters):
     r"""Alternate a classifier and a cluster GNN, as in Algorithm 1 of the SRNC paper.
@@ -1049,69 +411,20 @@ class SRNC(_Parameters):
     Other estimators have the same further parameters, which ``help(SRNC)`` explains.
     """
 
-    num_clusters: int
-    pretrain_steps: int
-    rounds: int
-    cluster_steps: int
-    source_batch: int
-    steps: int
-    alpha: float
-    source_regularizer: bool
-    pseudo_labels: Literal["cluster", "classifier"]
-    unknown_share: float
-    cluster_init: Literal["auto", "modularity", "source"]
-    cluster_lr: float
-    collapse: float
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        num_clusters: int = 16,
-        pretrain_steps: int = 100,
-        rounds: int = 5,
-        cluster_steps: int = 20,
-        source_batch: int = 32,
-        steps: int = 60,
-        alpha: float = 0.0,
-        source_regularizer: bool = True,
-        pseudo_labels: Literal["cluster", "classifier"] = "cluster",
-        unknown_share: float = 0.0,
-        cluster_init: Literal["auto", "modularity", "source"] = "auto",
-        cluster_lr: float = 0.01,
-        collapse: float = 1.0,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    num_clusters: int = 16
+    pretrain_steps: int = 100
+    rounds: int = 5
+    cluster_steps: int = 20
+    source_batch: int = 32
+    steps: int = 60
+    alpha: float = 0.0
+    source_regularizer: bool = True
+    pseudo_labels: Literal["cluster", "classifier"] = "cluster"
+    unknown_share: float = 0.0
+    cluster_init: Literal["auto", "modularity", "source"] = "auto"
+    cluster_lr: float = 0.01
+    collapse: float = 1.0
+    correction: _Correction = "none"
 
 class SRNCPlus(_Parameters):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
@@ -1145,63 +458,20 @@ class SRNCPlus(_Parameters):
     Other estimators have the same further parameters, which ``help(SRNCPlus)`` explains.
     """
 
-    rounds: int
-    steps: int
-    fit_steps: int
-    cluster_steps: int
-    spare: int
-    modularity_weight: float
-    resolution: float
-    missing: float
-    doubt: float
-    smoothing: int
-    abstain: bool
-    correction: Literal["auto", "none", "mean", "em", "bbse", "labels"]
-    source_first: bool
-    batch_size: int
-    fanout: int
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        rounds: int = 0,
-        steps: int = 200,
-        fit_steps: int = 60,
-        cluster_steps: int = 60,
-        spare: int = 12,
-        modularity_weight: float = 3.0,
-        resolution: float = 2.0,
-        missing: float = 3.0,
-        doubt: float = 2.0,
-        smoothing: int = 10,
-        abstain: bool = True,
-        correction: Literal["auto", "none", "mean", "em", "bbse", "labels"] = "auto",
-        source_first: bool = True,
-        batch_size: int = 0,
-        fanout: int = 10,
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 64,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    rounds: int = 0
+    steps: int = 200
+    fit_steps: int = 60
+    cluster_steps: int = 60
+    spare: int = 12
+    modularity_weight: float = 3.0
+    resolution: float = 2.0
+    missing: float = 3.0
+    doubt: float = 2.0
+    smoothing: int = 10
+    abstain: bool = True
+    correction: Literal["auto", "none", "mean", "em", "bbse", "labels"] = "auto"
+    source_first: bool = True
+    hidden: int = 64
 
 class StruRW(_Parameters):
     r"""Train a plain GNN on a source graph whose edges are reweighted to match the target.
@@ -1212,51 +482,10 @@ class StruRW(_Parameters):
     Other estimators have the same further parameters, which ``help(StruRW)`` explains.
     """
 
-    strength: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        strength: float = 0.8,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    strength: float = 0.8
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
 
 class UAGA(_Parameters):
     r"""Align target nodes that look known with the source and push away those that look unknown.
@@ -1270,51 +499,11 @@ class UAGA(_Parameters):
     Other estimators have the same further parameters, which ``help(UAGA)`` explains.
     """
 
-    pretrain_steps: int
-    steps: int
-    rounds: int
-    target_weight: float
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        pretrain_steps: int = 150,
-        steps: int = 20,
-        rounds: int = 50,
-        target_weight: float = 0.1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 256,
-        layers: int = 2,
-        dropout: float = 0.5,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    pretrain_steps: int = 150
+    steps: int = 20
+    rounds: int = 50
+    target_weight: float = 0.1
+    correction: _Correction = "none"
 
 class UDAGCN(_Parameters):
     r"""Combine the graph and its PPMI graph by attention, with an adversary and an entropy loss.
@@ -1326,50 +515,11 @@ class UDAGCN(_Parameters):
     Other estimators have the same further parameters, which ``help(UDAGCN)`` explains.
     """
 
-    strength: float
-    entropy_weight: float
-    confidence: _Confidence
-    steps: int
-    rounds: int
-    source_first: bool
-    batch_size: int
-    fanout: int
-    smoothing: int
-    correction: _Correction
-    correction_power: float
-    cut: _Cut
-
-    def __init__(
-        self,
-        *,
-        strength: float = 0.05,
-        entropy_weight: float = 0.01,
-        confidence: _Confidence = "max_softmax",
-        steps: int = 100,
-        rounds: int = 1,
-        source_first: bool = False,
-        batch_size: int = 0,
-        fanout: int = 10,
-        smoothing: int = 0,
-        correction: _Correction = "none",
-        correction_power: float = 1.0,
-        cut: _Cut = "validation",
-        backbone: _Backbone = "gcn",
-        hidden: int = 128,
-        layers: int = 2,
-        dropout: float = 0.4,
-        activation: _Activation = "relu",
-        heads: int = 8,
-        features: _Features = "none",
-        lr: float = 0.01,
-        weight_decay: float = 0.0005,
-        selection: _Selection = "auto",
-        max_episodes: int = -1,
-        patience: int = 0,
-        open_set: bool | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        random_state: int = 0,
-        num_threads: int | Literal["auto"] = "auto",
-        callbacks: Sequence[_Callback] = (),
-        verbose: int = 0,
-    ) -> None: ...
+    strength: float = 0.05
+    entropy_weight: float = 0.01
+    confidence: _Confidence = "max_softmax"
+    rounds: int = 1
+    correction: _Correction = "none"
+    hidden: int = 128
+    dropout: float = 0.4
+    features: _Features = "none"

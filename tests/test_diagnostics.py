@@ -189,25 +189,3 @@ def test_a_verdict_reads_no_hidden_label(cls):
     assert "known_as_unknown" not in figures
     known = task.val[task.target.y[task.val] < task.num_known]
     assert 0 <= of(replace(task, val=known))["figures"]["known_as_unknown"] < 1
-
-
-def test_it_is_told_in_tables_and_events(gym, tmp_path, monkeypatch):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    from graphgym_srnc.gym import run
-    from graphgym_srnc.report import summary
-
-    (check,) = (one for one in diagnostics.CHECKS if one.figure == "agreement")
-    monkeypatch.setattr(diagnostics, "CHECKS", (check._replace(low=1.1),))
-    assert "agreement" not in judged(ERM(**SMALL, steps=2), make_task())["sentences"]
-    words = "train.mode coral coral.steps 2 gnn.dim_inner 4 synthetic.num_nodes 300"
-    cfg = gym.load_config(None, ["out_dir", str(tmp_path), *words.split()])
-    place = run.experiment(cfg, "told")
-    sentence = run.run(cfg, 0, place)["verdict"]["sentences"]["agreement"]
-    row = summary.summarise("told", place.aggregate())
-    assert any(note.startswith("warning: The final") for note in summary.notes([row]))
-    assert "verdict" not in summary.to_csv([row])
-    events = EventAccumulator(str(place.path / "0"))
-    events.Reload()
-    texts = [e.tensor_proto.string_val[0].decode() for e in events.Tensors("verdict/text_summary")]
-    assert sentence in texts

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 import torch_geometric.datasets
-import yaml
 from conftest import make_task, refused
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
@@ -133,13 +132,6 @@ def test_yaml_is_a_difference_and_overrides_win(gym, tmp_path):
     assert cfg.gnn.dropout == gym.load_config().gnn.dropout == 0.5
     with pytest.raises(InputError, match="paper/open_set/cora-srnc"):
         gym.load_config("paper/open_set/cora-srcn")
-
-
-def test_dumped_config_loads_again(gym, tmp_path):
-    cfg = gym.load_config("testing/erm", ["seed", "3", "out_dir", "elsewhere"])
-    (tmp_path / "config.yaml").write_text(cfg.dump())
-    again = gym.load_config(tmp_path / "config.yaml")
-    assert again == cfg and yaml.safe_load(cfg.dump())["seed"] == 3
 
 
 def test_data_folder(gym, monkeypatch, tmp_path):

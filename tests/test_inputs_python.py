@@ -386,13 +386,6 @@ NO_EDGES = {
 }
 
 
-def test_weights_that_are_not_read_are_named():
-    net = network([0, 1, 2])
-    net.edges[0, 1]["strength"] = 2
-    with pytest.warns(RuntimeWarning, match="not read: strength"):
-        assert api.from_networkx(net).edge_index.shape == (2, 9)
-
-
 @by_name(NO_EDGES)
 def test_edges_that_are_refused(value, model):
     refused("edge_index", tiny().fit, graph(edge_index=value))

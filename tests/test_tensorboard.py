@@ -93,6 +93,7 @@ def watch(directory: Path, settings: dict | None = None, **options) -> trainer.R
     board = TensorBoard(directory, **{"full": True} | options)
     record, method = fit([board])
     record.verdict = judge(method, sixty_nodes(), record.first)
+    record.verdict["sentences"]["agreement"] = "It often changed its mind."
     board.finish(record, method, sixty_nodes(), settings or {})
     return record
 
@@ -130,6 +131,8 @@ def test_event_accumulator_reads_back_everything(tmp_path):
         assert image.step == record.best and image.encoded_image_string == content
         assert imread(io.BytesIO(content)).shape[:2] == (image.height, image.width)
     assert b"collapsed" in found.Tensors("warnings/text_summary")[0].tensor_proto.string_val[0]
+    (verdict,) = found.Tensors("verdict/text_summary")
+    assert verdict.tensor_proto.string_val == [b"It often changed its mind."]
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {
         f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf")
     }
