@@ -26,7 +26,7 @@ from graphgym_srnc.data.edges import component_sizes
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
-from graphgym_srnc.io import checksums
+from graphgym_srnc.io import checksums, settings
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report import held_out as words
 from graphgym_srnc.report import why
@@ -219,6 +219,34 @@ def test_experiments_are_in_the_order_of_their_time(run_with_wrong_labels, tmp_p
     start = cells.index(["class", "c", "b", "a"])
     assert cells[start + 1] == ["x", "1 of 3", "1 of 3", "2 of 6"]
     assert ["a", ABSENT, ABSENT, "8 of 8"] in cells
+
+
+def test_a_report_says_in_which_settings_runs_differ(run_with_wrong_labels, tmp_path):
+    """Of a second run with the same controls only its own rows are shown."""
+    for time, (name, steps) in enumerate({"first": 30, "more": 31, "same": 30}.items()):
+        place = tmp_path / "all" / name / "0"
+        place.mkdir(parents=True)
+        result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+        result["config"]["srnc_plus"]["steps"] = steps
+        result["digest"] = settings.digest(result["config"])
+        if name == "same":
+            result["held_out"]["alone"]["linear"] |= {"accuracy": 0.123}
+        (place / "result.json").write_text(json.dumps(result))
+        checksums.write(place, ["result.json"])
+        os.utime(place / "result.json", (time + 1, time + 1))
+    assert main(["report", str(tmp_path / "all"), "--out", str(tmp_path / "page.html")]) == 0
+    found = Page((tmp_path / "page.html").read_text())
+    (table,) = [one for one in found.tables if one[0][-1][0] == words.UNLIKE]
+    rows = [[text for text, _ in row] for row in table[1:]]
+    models = {
+        name: [row[0] for row in rows if row[1] == name] for name in ("first", "more", "same")
+    }
+    own = [name for name in models["first"] if name.startswith("SRNC+")]
+    assert len(models["first"]) > len(own) and models["more"] == own
+    assert models["same"] == [own[0], words.NAMES["linear"], *own[1:]]
+    assert {row[1]: row[-1] for row in rows} == {
+        "first": "", "more": "srnc_plus.steps 31", "same": ""
+    }  # fmt: skip
 
 
 def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, capsys):

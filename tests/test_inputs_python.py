@@ -441,7 +441,7 @@ def test_an_index_and_a_column_that_both_have_the_ids_are_two_readings():
     assert api.from_frames(later, chain).feature_names == ["x"]
     zeros = nodes.assign(rank=[f"0{rank}" for rank in nodes["rank"]])
     error = refused("edges", api.from_frames, zeros, edges.clip(1), id="rank", spectral=2)
-    assert "Ids are those of rank: '04'" in error.message
+    assert "Leading zeros differ: the nodes have '01', the links '1'" in error.message
     two = nodes.assign(score=[1, 2, 3, 4, 5])
     error = refused("edges", api.from_frames, two, edges.clip(1))
     assert "`id='rank'` or `id='score'`" in error.message

@@ -197,7 +197,7 @@ id,t\n1,a\n2,b\n                | 1,3\n1,2\n | not in the node table: '3'. Ids a
 id,t\n1,a\n2\n                  | 1,2\n      | line 3 has 1 cell,
 id,t\n1,a\n\n"2\n",b\n3\n       | 1,2\n      | line 6 has 1 cell,
 id,t\n1,a\n2,b\n                | 1,2\n\n1\n   | line 3 is '1'
-id,t\n1,a\n2,b\n                | 01,02\n    | Ids are those of id: '1' and '2'. Fix
+id,t\n1,a\n2,b\n                | 01,02\n    | Leading zeros differ: the nodes have '1'
 id,id\n1,a\n                    | 1,1\n      | its own name
                                 | 1,2\n      | the file is empty
 id,t\n1,a\n2,b\n                | from,to\n  | no rows
@@ -428,6 +428,32 @@ def test_similar_classes_are_told(messy_tables):
     write(messy_tables[0], header, [[*row[:3], ""] for row in rows])
     made, _ = make_graph(*messy_tables, text=["title"], label="class")
     assert folder.summary(made)[-1].startswith("0 classes have labels")
+
+
+def test_limited_words_cut_texts_and_leading_zeros_are_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    nodes = [f"{n:03},{'ab'[n % 2]},{'red green' if n % 3 else 'blue red green'}" for n in range(9)]
+    nodes[4] += " red" * 600
+    Path("n.csv").write_text("\n".join(["id,label,title", *nodes]) + "\n")
+    links = [f"{n:03},{n + 1:03}" for n in range(8)]
+    Path("e.csv").write_text("\n".join(["from,to", *links]) + "\n")
+    words = "data make n.csv e.csv --text title --min-nodes 1".split()
+    assert main([*words, "--out", "all"]) == 0
+    told = capsys.readouterr().out
+    assert "words: only" not in told
+    assert "1 text longer than 2,000 characters" in told
+    assert "leading zeros, such as '000'" in told and "dtype=str" in told
+    assert main([*words, "--out", "two", "--max-words", "2"]) == 0
+    assert "words: only the 2 most frequent ones are features (--max" in capsys.readouterr().out
+
+    Path("e.csv").write_text("from,to\n" + "".join(f"{n},{n + 1}\n" for n in range(1, 8)))
+    line = refusal(main([*words, "--id", "id", "--out", "bad"]), capsys)
+    assert "Leading zeros differ: the nodes have '001', the links '1'" in line
+    plain = [line.removeprefix("00").split(",")[0] + ",a,red" for line in nodes]
+    Path("n.csv").write_text("\n".join(["id,label,title", *plain]) + "\n")
+    assert main([*words, "--out", "plain"]) == 0
+    told = capsys.readouterr().out
+    assert "leading zeros" not in told and "longer than" not in told
 
 
 # Files of other programs.

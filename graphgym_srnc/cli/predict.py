@@ -140,7 +140,7 @@ def _tables(
     lines = predictions.summary(model, frame)
     warnings = records.warnings_of(model.result).values()
     lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
-    other = {}
+    other: dict[str, bytes] = {}
     if task is not None and given and split and any(given):
         compared = _without_learned_labels(args, model, task, prediction)
         judging = frame

@@ -40,6 +40,7 @@ class _Display:
     """Context manager that shows its ``str()``, and a bar if ``out`` (stdout) is a terminal."""
 
     part = 0.0  # share of the current run that is done
+    last_end = 0.0  # when the last run ended
 
     def __init__(self, total: int, out: TextIO | None = None) -> None:
         self.total = total
@@ -78,11 +79,22 @@ class _Display:
 
     @property
     def clock(self) -> str:
-        """Share and time, and the estimated time left once a tenth is done."""
-        elapsed = time.monotonic() - self.begin
-        share = self.share
-        left = f", {_time(elapsed / share - elapsed)} left" if 0.1 <= share < 1 else ""
-        return f"{100 * share:.0f} %, {_time(elapsed)}{left}"
+        """Share and time, and the estimated time left once a run has ended.
+
+        The parts of a run take unknown shares of its time, so runs that ended give the estimate.
+        """
+        now = time.monotonic()
+        text = f"{100 * self.share:.0f} %, {_time(now - self.begin)}"
+        if not 0 < self.done < self.total:
+            return text
+        of_a_run = (self.last_end - self.begin) / self.done
+        left = of_a_run * (self.total - self.done) - (now - self.last_end)
+        return f"{text}, {_time(left)} left" if left > 0 else text
+
+    def count_run(self) -> None:
+        """Take note of the end of a run."""
+        self.done = self.done + 1
+        self.last_end = time.monotonic()
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
@@ -139,7 +151,7 @@ class RunProgress(_Display):
 
     def finish(self, line: str) -> None:
         """End the run; its line stays on the screen."""
-        self.done = self.done + 1
+        self.count_run()
         self.status = ""
         self.low = self.high = self.part = 0.0
         self.say(line)
@@ -160,7 +172,7 @@ class GridProgress(_Display):
 
     def finish(self, line: str, failed: bool = False) -> None:
         """End a run; only the line of a failed run stays on the screen."""
-        self.done = self.done + 1
+        self.count_run()
         self.failed = self.failed + failed
         if failed:
             self.say(line)

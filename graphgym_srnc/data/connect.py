@@ -120,6 +120,11 @@ def _tell_unknown(
     hint = f"Ids are those of {found.id or 'the index'}: {listed([*map(repr, ids)], 3)}"
     hint += ". Fix the links, name the columns of ids with `id` and `ends`, or leave out these"
     hint += f" links with {option('skip_missing', True)}"
+    bare = {id.lstrip("0"): id for id in ids}
+    alike = [id for id in unknown if id.lstrip("0") in bare]
+    if alike:
+        hint = f"Leading zeros differ: the nodes have {bare[alike[0].lstrip('0')]!r}, the links"
+        hint += f" {alike[0]!r}. Write both alike; read them as text, in pandas with dtype=str"
     if others:
         hint = f"The column {others[0]} holds such ids; name it with {option('id', others[0])}"
     raise InputError.plain(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -219,4 +220,22 @@ def summary(graph: Graph) -> list[str]:
         f"{100 * same:.1f} % of the {counted(ends.shape[1] // 2, 'link')} between labelled nodes"
         f" join nodes of the same class.{LOW if same < 0.5 else ''}": ends.size >= 4 * TELLING,
     }
-    return [line for line, holds in lines.items() if holds]
+    return [*_on_texts_and_ids(graph), *(line for line, holds in lines.items() if holds)]
+
+
+def _on_texts_and_ids(graph: Graph) -> list[str]:
+    """Texts that are cut in the table of nodes, and ids that other programs may change."""
+    lines = []
+    long = sum(len(text) > TEXT for text in graph.texts or ())
+    if long:
+        lines.append(
+            f"{counted(long, 'text')} longer than {TEXT:,} characters: features are made of all of"
+            " the text, and its start is shown"
+        )
+    zeros = next((id for id in graph.ids if re.fullmatch(r"0\d+", id)), "")
+    if zeros:
+        lines.append(
+            f"ids have leading zeros, such as {zeros!r}: read later tables as text, in pandas with"
+            " dtype=str"
+        )
+    return lines

@@ -228,6 +228,12 @@ def _learn(found: Look) -> None:
     table = found.table
     text, numbers, categories = (found.uses[kind] for kind in KINDS)
     found.made = features.learn(table, text, found.options.words, numbers, categories)
+    most = found.options.words.max_words
+    if text and len(found.made.recipe["text"]["words"]) == most:
+        line = f"words: only the {most:,} most frequent ones are features"
+        if not found.options.in_python:
+            line += f" ({option('max_words')} sets the number)"
+        found.chosen.append(line)
     for name in categories:
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:

@@ -6,8 +6,9 @@ from typing import Any, Collection, Mapping, NamedTuple, Sequence
 
 from pandas import DataFrame
 
-from graphgym_srnc.core.text import aligned, clean, counted
+from graphgym_srnc.core.text import aligned, clean, counted, listed
 from graphgym_srnc.io.records import Result
+from graphgym_srnc.io.settings import difference
 from graphgym_srnc.report.frame import Experiment
 from graphgym_srnc.report.names import LAYERS, method_name
 from graphgym_srnc.report.tables import ABSENT, Grid, boxes
@@ -18,6 +19,8 @@ ON_AS_KNOWN = (
     "Above the last row, each model chooses among the known classes. Expect the last row for nodes"
     " of known classes."
 )
+UNLIKE = "settings unlike the first run"
+IN_NAME = ("train.mode", "gnn.layer_type")  # keys that the name of a method tells
 SHOWN = 20  # most classes in a line
 SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
 NAMES = {  # keys of train.held_out, whose import takes seconds, and kinds of classifiers
@@ -106,19 +109,52 @@ def on_best_alone(own: str, found: Mapping[str, Any]) -> str:
 
 
 def grid(experiments: Sequence[Experiment]) -> Grid:
-    """:func:`figures` of each run that has any, with the share of nodes predicted as unknown."""
+    """:func:`figures` of each run that has any, with the share of nodes predicted as unknown.
+
+    A run on the data of an earlier one says in which settings it differs, and rows of simpler
+    models that equal those of the earlier run are left out.
+
+    Args:
+        experiments: the earliest first.
+    """
     rows = []
+    unlike = unlike_the_first(experiments)
+    shown: set[tuple[str, ...]] = set()
     for one in experiments:
         for seed, result in sorted(one.results.items()):
             found = figures(result)
             labels = f"{result['held_out']['labels']:,}" if found else ""
             share = _unknown_share(result)
             unknown = ABSENT if share is None else f"{100 * share:.1f} %"
+            own = method_name(result["method"], result["backbone"])
             for name, *cells in found[1] if found else ():
-                rows.append(boxes(name, one.name, seed, labels, *cells, unknown))
+                row = (result["task"], str(seed), labels, name, *cells)
+                if row in shown and name not in (own, f"{own}, {AS_KNOWN}"):
+                    continue
+                shown.add(row)
+                more = [unlike[one.name]] if any(unlike.values()) else []
+                rows.append(boxes(name, one.name, seed, labels, *cells, unknown, *more))
                 unknown = ABSENT  # a simpler model knows no unknown class
     heads = ["model", "experiment", "seed", "labels", "right", INTERVAL, "nodes predicted unknown"]
+    if any(unlike.values()):
+        heads.append(UNLIKE)
     return Grid("", heads, rows)
+
+
+def unlike_the_first(experiments: Sequence[Experiment]) -> dict[str, str]:
+    """Settings of each experiment that differ from those of the first one on the same data.
+
+    The method is left out, since rows have its name.
+    """
+    first: dict[str, Mapping[str, Any]] = {}
+    found = {}
+    for one in experiments:
+        result = one.results[min(one.results)]
+        config = result["config"]
+        differ = difference(first.setdefault(result["task"], config), config)
+        texts = [f"{key} {new}" for key, (_, new) in differ.items() if key not in IN_NAME]
+        found[one.name] = clean(listed(texts, 3))
+    return found
 
 
 def grid_by_class(experiments: Sequence[Experiment]) -> Grid:
