@@ -14,8 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc import ERM, PGL, SRNC, SRNCPlus
 from graphgym_srnc.backbones import Batches, EncoderSpec, build, prepare
-from graphgym_srnc.backbones.encoder import ACTIVATIONS
-from graphgym_srnc.backbones.sparse import Sparse, product
+from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import features, read
 
@@ -77,32 +76,6 @@ def test_a_large_operand_is_read_in_blocks(columns, products):
     assert found["aten::_embedding_bag_forward_only"] == products
     expected = torch.from_numpy(values.toarray()).T @ dense
     torch.testing.assert_close(matrix.transposed_product(dense), expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("columns", [1, 7, 16])
-def test_a_narrow_product_reads_the_wide_matrix_in_the_order_of_its_rows(columns):
-    h = torch.randn(50, 30, dtype=torch.double, requires_grad=True)
-    weight = torch.randn(30, columns, dtype=torch.double, requires_grad=True)
-    assert torch.autograd.gradcheck(product, (h, weight))
-    with torch.profiler.profile(record_shapes=True) as profile:
-        out = product(h, weight)
-        out.backward(torch.ones_like(out))
-    torch.testing.assert_close(out, h @ weight)
-    shapes = [event.input_shapes for event in profile.events() if event.name == "aten::mm"]
-    by_rows = [[[columns, 30], [30, 50]], [[50, columns], [columns, 30]], [[columns, 50], [50, 30]]]
-    assert (sorted(shapes) == sorted(by_rows)) == (columns < 16)
-
-
-def test_the_gradient_of_selu_needs_no_exponential():
-    x = torch.linspace(-8, 4, 49, dtype=torch.double, requires_grad=True)
-    (expected,) = torch.autograd.grad(torch.selu(x).sum(), x)
-    with torch.profiler.profile(record_shapes=True) as profile:
-        out = ACTIVATIONS["selu"](x)
-        (gradient,) = torch.autograd.grad(out.sum(), x)
-    torch.testing.assert_close(out, torch.selu(x))
-    torch.testing.assert_close(gradient, expected)
-    (inputs,) = [e.concrete_inputs for e in profile.events() if e.name == "aten::elu_backward"]
-    assert inputs[4] is True  # the gradient is computed from the output
 
 
 @pytest.mark.parametrize(("size", "views"), [(60, 1), (59, 12)])

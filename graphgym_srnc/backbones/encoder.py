@@ -12,16 +12,14 @@ from torch.nn import functional as F
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sampling import draw_view
 from graphgym_srnc.backbones.scaling import FEATURES
-from graphgym_srnc.backbones.sparse import Sparse, product
+from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View, make_view
 from graphgym_srnc.core.options import Count, Few, OneOf, Range, check
 from graphgym_srnc.errors import InputError
 
-SELU_ALPHA = 1.6732632423543772
-SELU_SCALE = 1.0507009873554805
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
-    "selu": lambda h: _Selu.apply(h),
+    "selu": F.selu,
     "elu": F.elu,
     "tanh": torch.tanh,
     "swish": F.silu,
@@ -163,7 +161,7 @@ class Encoder(nn.Module):
         """Output of layer i and its skip connection for input ``[n_in, K]``, not activated."""
         out = self.layers[i](hidden, block)
         if i > 0 and self.skips:
-            out = out + product(block.root(cast(Tensor, hidden)), self.skips[i - 1].weight.T)
+            out = out + self.skips[i - 1](block.root(cast(Tensor, hidden)))
         return out
 
 
@@ -186,25 +184,6 @@ def dropout(h: Tensor, p: float) -> Tensor:
     """
     cut = _cut(p)
     return h * _drawn_scale(h, cut) if cut else h
-
-
-class _Selu(torch.autograd.Function):
-    r"""SELU :math:`\lambda \max(x, 0) + \lambda \alpha (e^{\min(x, 0)} - 1)`.
-
-    The gradient is computed from the output. torch computes the exponential again, eight times
-    slower.
-    """
-
-    @staticmethod
-    def forward(ctx, h: Tensor) -> Tensor:
-        out = F.selu(h)
-        ctx.save_for_backward(out)
-        return out
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        (out,) = ctx.saved_tensors
-        return torch.ops.aten.elu_backward(gradient, SELU_ALPHA, SELU_SCALE, 1, True, out)
 
 
 class _DroppedRelu(torch.autograd.Function):

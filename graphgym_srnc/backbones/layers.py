@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from graphgym_srnc.backbones.encoder import Encoder, EncoderSpec, Layer, dropout
 from graphgym_srnc.backbones.graph import Graph
-from graphgym_srnc.backbones.sparse import Sparse, product
+from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.backbones.view import Block, View
 from graphgym_srnc.errors import InputError
 
@@ -38,7 +38,7 @@ class SAGELayer(Layer):
         self.root_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(in_dim, out_dim)))
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
-        out = block.propagate(h, self.weight).add_(product(block.root(h), self.root_weight))
+        out = block.propagate(h, self.weight).add_(block.root(h) @ self.root_weight)
         return out.add_(self.bias)
 
 
@@ -53,7 +53,7 @@ class LinearLayer(Layer):
     """Linear layer :math:`H W + b`."""
 
     def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
-        return product(h, self.weight) + self.bias
+        return h @ self.weight + self.bias
 
 
 class MLP(Encoder):

@@ -1,4 +1,4 @@
-"""Constant sparse matrices with fast products, and fast products with narrow dense matrices."""
+"""Constant sparse matrices with fast products that have a gradient for the dense operand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from torch.nn import functional as F
 
 PANEL = 64  # columns that a transposed product handles at a time if the operand is large
 CACHE = 3 * 2**19  # bytes of an operand that stay in the cache of a processor
-LANES = 16  # number of values that the widest instructions of a processor handle at once
 MIN_ENTRIES = 16  # mean number of entries of a row in a block, from which blocks are faster
 
 
@@ -128,17 +127,6 @@ class Sparse:
         return Sparse(part, self.device)
 
 
-def product(h: Tensor | Sparse, weight: Tensor) -> Tensor:
-    """Product ``[n, K]`` of a matrix ``[n, H]`` with weights ``[H, K]``.
-
-    On the CPU, a dense product with fewer than :data:`LANES` columns is computed transposed, with
-    its gradient two to eight times faster.
-    """
-    if isinstance(h, Sparse) or h.is_cuda or weight.size(1) >= LANES:
-        return h @ weight
-    return _Narrow.apply(h, weight)
-
-
 def dense(matrix: Tensor | Sparse) -> Tensor:
     """A matrix ``[R, C]`` as a dense tensor; dense tensors are returned unchanged."""
     if isinstance(matrix, Tensor):
@@ -156,19 +144,6 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
         return ctx.matrix.transposed_product(gradient), None
-
-
-class _Narrow(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, h: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(h, weight)
-        return (weight.T @ h.T).T.contiguous()
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
-        (h, weight) = ctx.saved_tensors
-        of_h = gradient @ weight.T if ctx.needs_input_grad[0] else None
-        return of_h, (gradient.T @ h).T
 
 
 class _Weighted(torch.autograd.Function):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.scaling import SPARSE_BELOW
-from graphgym_srnc.backbones.sparse import Sparse, product
+from graphgym_srnc.backbones.sparse import Sparse
 
 SAMPLE = 500  # rows that suffice to estimate how many entries a product has
 
@@ -40,9 +40,9 @@ class Block:
     def propagate(self, h: Sparse | Tensor, weight: Tensor) -> Tensor:
         r"""Product :math:`\hat A H W` ``[n_out, K]``, computed in the cheaper order."""
         if self.product is not None:
-            return product(self.product, weight)
+            return self.product @ weight
         if isinstance(h, Sparse) or weight.size(0) >= weight.size(1):
-            return self.operator @ product(h, weight)
+            return self.operator @ (h @ weight)
         return (self.operator @ h) @ weight
 
     @property

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Batches, Encoder, Graph, infer, prepare
-from graphgym_srnc.backbones.sparse import LANES
 from graphgym_srnc.core import parallel, progress
 from graphgym_srnc.core.options import Weight
 
@@ -21,6 +20,7 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 gather = parallel.gather  # rows of all processes, for a loss that is not a mean over rows
 
 WINDOW = 20  # steps of a mean loss, two of which are compared for convergence
+LANES = 16  # number of values that the widest instructions of a processor handle at once
 CHECK_EVERY = 5  # steps between two checks for convergence, since a device waits for each
 
 
