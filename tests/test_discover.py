@@ -37,7 +37,13 @@ from graphgym_srnc.own.discover import (
 )
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.number import Fit
-from graphgym_srnc.own.discover.words import column_name, log_odds, shown_node, typical_words
+from graphgym_srnc.own.discover.words import (
+    column_name,
+    contrast,
+    log_odds,
+    shown_node,
+    typical_words,
+)
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -182,6 +188,24 @@ def test_a_mixed_cluster_is_a_leftover(graph):
     (row,) = [row for row in table.rows(found, small.x.numpy(), Names()) if row.cluster.number]
     assert row.cluster.is_mixed
     assert row.leftover == "its nodes are less alike than those of each known class"
+
+
+@pytest.mark.parametrize("is_usual", [False, True])
+def test_few_links_are_a_weakness_only_where_known_classes_have_links(graph, is_usual):
+    """Nodes of the first new class, and perhaps of the first known one, lose all links."""
+    alone = graph.y == 3
+    if is_usual:
+        alone |= graph.y == 0
+    ends = alone[graph.edge_index].any(0)
+    sparse = Data(x=graph.x, y=graph.y, edge_index=graph.edge_index[:, ~ends])
+    p = torch.full((300, 4), 0.01, dtype=torch.double)
+    p = p.scatter(1, graph.y.clamp(max=3)[:, None], 0.97)
+    found = find(sparse, p, 3)
+    (cluster,) = [new for new in found.new if (graph.y[new.nodes] == 3).float().mean() > 0.9]
+    (row,) = [row for row in table.rows(found, sparse.x.numpy(), Names()) if row.cluster is cluster]
+    assert cluster.small > 0.9 * len(cluster.nodes)
+    assert cluster.has_few_links is not is_usual
+    assert ("small" in row.weakness or "components" in row.weakness) is not is_usual
 
 
 def test_clarity_tells_one_class_from_several(graph):
@@ -476,6 +500,21 @@ def test_words_that_set_blocks_apart(graph):
     assert columns[1] == [] and columns[0], "a group without nodes has no words"
 
 
+def test_boilerplate_is_no_first_word_of_a_topic():
+    """Nearly all nodes of two topics have the word 0; a fifth of one of them has the word 1 or 2."""
+    group = np.repeat([0, 1, 2, 3, 4], 1000)
+    x = np.zeros((5000, 43), dtype=np.float32)
+    x[np.arange(5000), 3 + np.arange(5000) % 40] = 1  # words of all topics
+    x[:1900, 0] = 1
+    x[:200, 1] = 1
+    x[1000:1200, 2] = 1
+    log_odds_of_first = contrast(x, group, 5)[0]
+    first, second, *_ = typical_words(x, group, 5, Names(), 2)
+    assert log_odds_of_first[0] > log_odds_of_first[1] > 2
+    assert first == ["feature 1", "feature 0"]
+    assert second == ["feature 2", "feature 0"]
+
+
 def analysed(graph: Data, found: clusters.Discovery, names: Names = Names()) -> analysis.Analysis:
     """An analysis of these clusters."""
     rows = table.rows(found, graph.x.numpy(), names)
@@ -499,7 +538,8 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert [int(row["nodes"]) for row in lines] == [len(cluster.nodes) for cluster in found.new]
     assert all(line[key][0] == "'" for line in lines for key in ("words", "nearest_known_classes"))
     assert not any(row.leftover for row in rows)
-    found.new[2] = clusters.replace(found.new[2], small=len(found.new[2].nodes))
+    size = len(found.new[2].nodes)
+    found.new[2] = clusters.replace(found.new[2], small=size, has_few_links=True)
     assert analysed(graph, found).new[2].leftover.startswith("most of its nodes are in comp")
     assert [row["in_small_components"] for row in lines] == ["0", "6", "0"]
     assert "cluster 1, <script>" in table.to_text(rows)

@@ -238,6 +238,34 @@ def test_frames_and_tables_are_the_same_graph(tmp_path):
     assert made.feature_names == (out / "words.txt").read_text().split("\n")[:-1]
 
 
+@pytest.mark.parametrize("kind", ["snd", "words of the text", "number", "prefix"])
+def test_words_of_ids_that_texts_lack_are_told(tmp_path, capsys, kind):
+    areas = ["SND", "USB", "NET", "FS"]
+    ids = {
+        "snd": [f"{areas[i % 4]}_CARD_{i}" for i in range(V)],
+        "words of the text": [f"gamma_{i}" if i % 2 else f"alpha_{i}" for i in range(V)],
+        "number": [str(1000 + i) for i in range(V)],
+        "prefix": [f"doc-{i}" for i in range(V)],
+    }[kind]
+    frame = pandas.DataFrame({"id": ids, "title": ["alpha beta", "gamma delta"] * (V // 2)})
+    frame["label"] = [str(i % 2) for i in range(V)]
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    edges = pandas.DataFrame([(ids[a], ids[b]) for a, b in LINKS], columns=["source", "target"])
+    edges.to_csv(tmp_path / "e.csv", index=False)
+    status, out = make(tmp_path, tmp_path / "n.csv", tmp_path / "e.csv", "--text", "title")
+    printed = capsys.readouterr().out
+    assert status == 0
+    assert ("--text id,title reads them" in printed) == (kind == "snd")
+
+
+def test_words_with_underscores_are_several_words(tmp_path):
+    titles = ["SND_USB_AUDIO", "snd"] * (V // 2)
+    status, out = make_links(tmp_path, LINES, "--text", "title", title=titles)
+    assert status == 0
+    words = (out / "words.txt").read_text().split()
+    assert {"audio", "snd", "usb"} <= {*words} and "snd_usb_audio" not in words
+
+
 def test_empty_cells_are_counted_and_told(tmp_path, capsys):
     cells = {"price": ["", "n/a", *range(V - 2)], "land": [""] * 3 + ["US", "DE"] * (V // 2 - 1)}
     cells["land"] = cells["land"][:V]

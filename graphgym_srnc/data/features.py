@@ -24,6 +24,7 @@ NO_NUMBERS: Recipe = {"columns": ()}
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
 TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
+WORD = r"[^\W_]{2,}"  # letters and digits, so that SND_USB_AUDIO has three words
 LARGEST = 1e100  # numbers below it have a finite variance
 FAR = 10  # standard deviations from which a number is far from those of a recipe
 
@@ -257,7 +258,10 @@ def _categories(table: pandas.DataFrame, name: str) -> list[str]:
 def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.csr_matrix]:
     """The words to learn from texts, and the bag of words of each text."""
     vectoriser = TfidfVectorizer(
-        max_features=options.max_words, min_df=options.min_nodes, stop_words="english"
+        max_features=options.max_words,
+        min_df=options.min_nodes,
+        stop_words="english",
+        token_pattern=WORD,
     )
     try:
         bag = vectoriser.fit_transform(cells)
@@ -273,7 +277,7 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.
 
 
 def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
-    vectoriser = TfidfVectorizer(vocabulary=text["words"])
+    vectoriser = TfidfVectorizer(vocabulary=text["words"], token_pattern=WORD)
     vectoriser.idf_ = np.array(text["idf"])
     return vectoriser.transform(cells)
 

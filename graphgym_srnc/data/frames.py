@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import numpy as np
 import pandas
 import scipy.sparse as sp
@@ -33,6 +36,8 @@ from graphgym_srnc.errors import InputError, option
 USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "numbers": "numbers"}
 USES |= {"categories": "categories", "url": "web addresses"}
 EMPTY_CELLS = {"numbers": "counted as the mean", "categories": "of no category"}
+WORD_OF_ID = re.compile(r"[^\W\d_]{3,}")
+LEAST_NEW = 0.25  # share of the nodes whose ids contain words that their texts lack
 SHOWN = 10  # columns whose empty cells are counted in print
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
 
@@ -234,6 +239,7 @@ def _learn(found: Look) -> None:
         if not found.options.in_python:
             line += f" ({option('max_words')} sets the number)"
         found.chosen.append(line)
+    _tell_words_of_ids(found)
     for name in categories:
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:
@@ -241,6 +247,32 @@ def _learn(found: Look) -> None:
                 f"{name} has {values:,} values for {len(table):,} nodes, and each is a feature. "
                 "Name a text in `text`."
             )
+
+
+def _tell_words_of_ids(found: Look) -> None:
+    """Say that ids contain words, such as those of SND_USB_AUDIO, if the texts lack most of these.
+
+    A word is at least three letters that occur in several ids, but not in most.
+    """
+    name = "".join(found.uses.get("id", ""))
+    documents = found.made.cells.texts
+    if name not in found.table or documents is None or name in found.uses["text"]:
+        return
+    words = [{*WORD_OF_ID.findall(id.lower())} for id in texts(found.table[name])]
+    count = Counter(word for own in words for word in own)
+    shared = {word for word, number in count.items() if 1 < number <= len(words) / 2}
+    new = [
+        {word for word in own & shared if word not in document.lower()}
+        for own, document in zip(words, documents)
+    ]
+    if sum(map(bool, new)) < LEAST_NEW * len(new):
+        return
+    common = Counter(word for own in new for word in own).most_common(3)
+    columns = ",".join([name, *found.uses["text"]])
+    found.notes.append(
+        f"{name}: ids contain words that the texts lack, such as"
+        f" {listed([word for word, _ in common])}. {option('text', columns)} reads them, too."
+    )
 
 
 def _read_recipe(found: Look, recipe: features.Recipe) -> None:

@@ -70,12 +70,17 @@ class Cluster:
     nearest: int  # the most probable known class
     nearest_share: float  # its share of the probability of all known classes
     is_mixed: bool = False  # whether its nodes are less alike than those of every known class
+    has_few_links: bool = (
+        False  # whether more of them are in small components than of each of these
+    )
     parts: Sequence[Part] = ()  # the largest first
 
     @property
     def reliable(self) -> Tensor:
-        """Its nodes outside small components, or all if there are no others."""
-        return self.nodes[: len(self.nodes) - self.small or None]
+        """Its nodes, without those in small components if it has unusually many of them."""
+        return (
+            self.nodes[: len(self.nodes) - self.small or None] if self.has_few_links else self.nodes
+        )
 
     @property
     def clarity(self) -> float:
@@ -175,6 +180,9 @@ def find(
 
     figures = _figures(posterior, state, seeds, cluster.numpy(), count, adjacency)
     figures["small"] = by_group(is_small, cluster.numpy(), len(figures)).astype(int)
+    small_share = figures["small"] / figures["size"].clip(lower=1)
+    usual = small_share[:num_known][figures["size"][:num_known] > SMALL]
+    figures["has_few_links"] = small_share > usual.max()  # nothing is above NaN
     # Seeds that are closer to a known class may leave a new cluster without nodes.
     found = figures[num_known:-1]
     new = found[found["size"] > 0].sort_values("newness", ascending=False, kind="stable").index

@@ -117,7 +117,7 @@ class Row(NamedTuple):
     def weakness(self) -> str:
         """Why a new cluster may be no class; "" if nothing says so."""
         cluster = self.cluster
-        if 2 * cluster.small > len(cluster.nodes):
+        if cluster.has_few_links and 2 * cluster.small > len(cluster.nodes):
             return f"most of its nodes are in components of at most {SMALL} nodes"
         if cluster.is_mixed:
             return "its nodes are less alike than those of each known class"

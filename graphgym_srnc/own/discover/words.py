@@ -93,7 +93,10 @@ def column_name(names: Names, column: int) -> str:
 def typical_words(
     x: Matrix, group: np.ndarray, count: int, names: Names, most: int
 ) -> list[list[str]]:
-    """At most ``most`` words of each group, those with :math:`z` above 2, the largest first.
+    """At most ``most`` words of each group, those with :math:`z` above 2.
+
+    The first ones have the largest :math:`z` times inverse node frequency, since boilerplate such
+    as "this module can be built" may be frequent in a group, but names no topic.
 
     Args:
         x: features, ``[V, F]``.
@@ -103,8 +106,11 @@ def typical_words(
         most: maximum number of words per group.
     """
     found = []
+    rarity = np.ones(x.shape[1])
+    if are_words(x):
+        rarity = np.log(len(group) / np.maximum((x > 0).sum(0), 1)).reshape(-1)
     for z in contrast(x, group, count):
-        best = np.argsort(-z, kind="stable")[: 2 * most]
+        best = np.argsort(-z * rarity, kind="stable")[: 2 * most]
         own = [column_name(names, column) for column in best[z[best] > LEAST_Z]]
         # A number alone says little.
         found.append([word for word in dict.fromkeys(own) if not word.isdecimal()][:most])
