@@ -9,7 +9,7 @@ from dataclasses import replace
 from html import unescape
 from itertools import chain
 from pathlib import Path
-from typing import Sequence
+from typing import Any, Sequence
 
 import numpy as np
 import pytest
@@ -500,8 +500,23 @@ def test_words_that_set_blocks_apart(graph):
     assert columns[1] == [] and columns[0], "a group without nodes has no words"
 
 
+def test_a_named_cluster_of_several_classes_gives_a_warning(graph):
+    def warned(num_new: int, **changes: Any) -> list[str]:
+        found = find(graph, posterior_of(graph, sure=0.97), num_new).named({"1": "a name"})
+        rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
+        rows = [row._replace(cluster=clusters.replace(row.cluster, **changes)) for row in rows]
+        assert table.on_named_mixtures(rows, {}) == []
+        return table.on_named_mixtures(rows, {"1": "a name"})
+
+    assert warned(3) == []  # one class each
+    (warning,) = warned(1)
+    assert warning.startswith("Cluster 1 has a name, but would be a leftover")
+    (warning,) = warned(1, is_mixed=False, cohesion=0.5)
+    assert warning.startswith("Cluster 1 is perhaps mixed")
+
+
 def test_boilerplate_is_no_first_word_of_a_topic():
-    """Nearly all nodes of two topics have the word 0; a fifth of one of them has the word 1 or 2."""
+    """Nearly all nodes of two topics have the word 0; a fifth of one has the word 1 or 2."""
     group = np.repeat([0, 1, 2, 3, 4], 1000)
     x = np.zeros((5000, 43), dtype=np.float32)
     x[np.arange(5000), 3 + np.arange(5000) % 40] = 1  # words of all topics

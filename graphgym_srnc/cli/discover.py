@@ -123,8 +123,8 @@ def _discover(
     lines = [] if args.labels_out else _report(found, warnings, bool(args.out))
     if found.changes is not None:
         lines += ["", *found.changes.lines]
-    leftovers = table.on_named_leftovers(found.new, cluster_names)
-    lines += [f"warning: {warning}" for warning in leftovers]
+    mixtures = table.on_named_mixtures(found.new, cluster_names)
+    lines += [f"warning: {warning}" for warning in mixtures]
     progress.doing("drawing the map", 0.95)
     files = _files(args, model, place, found, commands, warnings)
     progress.doing("writing tables", 1.0)

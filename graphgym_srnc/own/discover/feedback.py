@@ -232,7 +232,8 @@ def counts(discovery: Discovery, made: Labels) -> list[str]:
         lines.append(f"{counted(len(made.corrected), 'label')} as in your table{new}")
     corrected = sum(bool(made.label[node]) for node in made.corrected)
     kept = sum(map(bool, made.split)) - len(made.added) - corrected
-    return [*lines, f"labels: {kept:,} as given, {len(made.added):,} added for clusters (discovered in labels.csv)"]
+    added = f"{len(made.added):,} added for clusters (discovered in labels.csv)"
+    return [*lines, f"labels: {kept:,} as given, {added}"]
 
 
 def on_near_names(made: Labels, classes: Collection[str]) -> list[str]:

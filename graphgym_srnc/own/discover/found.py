@@ -136,7 +136,7 @@ class Found:
         found = self.clusters.named(self.clusters.names | given)
         for number, name in given.items():
             feedback.check_name(str(name).strip(), "names", f"{number}={name}")
-        for warning in table.on_named_leftovers(self.analysis.new, given):
+        for warning in table.on_named_mixtures(self.analysis.new, given):
             text.warn(warning)
         made = feedback.labels(found, self.parts, self.y)
         for warning in feedback.on_near_names(made, found.classes):

@@ -48,6 +48,7 @@ MEANINGS = {
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
 ON_ALSO = "Their words tell you more. If one is a new class, name it by its number, as a cluster."
 ON_PARTS = "Name a part by its number, as a cluster."
+ON_MIXTURE = "Check its nodes, since a class of mixed nodes makes predictions worse."
 PERHAPS_MIXED = "perhaps mixed"
 WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
 
@@ -283,14 +284,25 @@ def on_seeds(discovery: Discovery) -> str:
     return f"{said} {inside:,} of them form {clusters}, and {rest:,} are closer to a known class."
 
 
-def on_named_leftovers(new: Sequence[Row], names: Mapping[str, str]) -> list[str]:
-    """Warnings of clusters that would be leftovers without the ``names`` by number, a line each."""
-    return [
-        f"Cluster {row.cluster.number} has a name, but would be a leftover: {row.weakness}."
-        " Check its nodes, since a class of mixed nodes makes predictions worse."
-        for row in new
-        if str(row.cluster.number) in names and row.weakness
-    ]
+def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]:
+    """Warnings of clusters with ``names`` by number whose nodes may be of several classes."""
+    warnings = []
+    for row in new:
+        number = str(row.cluster.number)
+        if number not in names:
+            continue
+        if row.weakness:
+            warnings.append(
+                f"Cluster {number} has a name, but would be a leftover: {row.weakness}."
+                f" {ON_MIXTURE}"
+            )
+        elif row.verdict == PERHAPS_MIXED:
+            parts = " or parts" if row.parts else ""
+            warnings.append(
+                f"Cluster {number} is {PERHAPS_MIXED}. {ON_MIXTURE} More clusters{parts} may"
+                " separate them."
+            )
+    return warnings
 
 
 def on_number(fits: Mapping[int, Fit]) -> str:
