@@ -586,7 +586,7 @@ def test_known_classes_on_the_page(graph):
     assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
     assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
     assert "Right on 17 labels that the models had not learned. SRNC+ minus the best" in html
-    assert "Above the last row" in html
+    assert "In the last row" in html
     shown = html.partition('<table id="accuracy">')[2].partition("</table>")[0]
     cells = re.findall(r"<td.*?>(.*?)</td>", shown)
     assert cells[:3] == ["SRNC+", "50.0 %", "30.0 to 70.0"] and cells[-2] == "40.0 %"

@@ -16,8 +16,8 @@ from graphgym_srnc.report.tables import ABSENT, Grid, boxes
 INTERVAL = "95 % interval"
 AS_KNOWN = "unknown counted as wrong"
 ON_AS_KNOWN = (
-    "Above the last row, each model chooses among the known classes. Expect the last row for nodes"
-    " of known classes."
+    "In the last row, a label predicted as unknown counts as wrong; in the others, each model"
+    " chooses among the known classes alone. Expect the last row for nodes of known classes."
 )
 UNLIKE = "settings unlike the first run"
 IN_NAME = ("train.mode", "gnn.layer_type")  # keys that the name of a method tells
