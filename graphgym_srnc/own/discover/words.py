@@ -17,6 +17,7 @@ READ = 2000  # letters of a node's text that are read for its line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
 PRIOR = 0.1
 LEAST_Z = 2.0  # z of a typical word
+RARITY = 1.5  # power of the inverse node frequency of a word in the order of words
 TELLING = 8  # letters of a category from which it is shown without the name of its column
 MOST_IN_NAME = 4  # words of the name of a feature
 LONGEST_NAME = 32  # its letters
@@ -93,10 +94,10 @@ def column_name(names: Names, column: int) -> str:
 def typical_words(
     x: Matrix, group: np.ndarray, count: int, names: Names, most: int
 ) -> list[list[str]]:
-    """At most ``most`` words of each group, those with :math:`z` above 2.
+    r"""At most ``most`` words of each group, those with :math:`z` above 2.
 
-    The first ones have the largest :math:`z` times inverse node frequency, since boilerplate such
-    as "this module can be built" may be frequent in a group, but names no topic.
+    The first ones have the largest :math:`z \log(V / V_w)^{1.5}`, with :math:`V_w` nodes that have
+    the word, since boilerplate such as "say yes" may be frequent in a group, but names no topic.
 
     Args:
         x: features, ``[V, F]``.
@@ -108,7 +109,7 @@ def typical_words(
     found = []
     rarity = np.ones(x.shape[1])
     if are_words(x):
-        rarity = np.log(len(group) / np.maximum((x > 0).sum(0), 1)).reshape(-1)
+        rarity = np.log(len(group) / np.maximum((x > 0).sum(0), 1)).reshape(-1) ** RARITY
     for z in contrast(x, group, count):
         best = np.argsort(-z * rarity, kind="stable")[: 2 * most]
         own = [column_name(names, column) for column in best[z[best] > LEAST_Z]]
