@@ -219,6 +219,13 @@ def test_a_few_labels_do_not_promise_that_all_nodes_below_the_rank_are_unknown()
     assert found.known_accuracy <= 1
 
 
+def test_all_nodes_may_be_unknown():
+    """Each held-out node ranks above all others, so that no known node seems to be among them."""
+    found = unknown_evidence(torch.ones(5), torch.ones(5), torch.zeros(5))
+    assert found.least_share == found.rank == 1
+    assert found.known_accuracy == 0 and 0 < found.precision <= 1
+
+
 def test_no_node_is_called_unknown_if_that_only_costs_accuracy():
     ranks = torch.linspace(0, 0.99, 100)
     found = unknown_evidence(ranks, torch.ones(100), torch.ones(100))

@@ -206,7 +206,8 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     share_below = float((weight * is_below).sum())
     # No more known nodes than there are nodes above the rank.
     known = min(1 - distance, (1 - rank) / (1 - share_below))
-    known_accuracy = known * float((weight * is_kept).sum()) / (1 - rank)
+    kept = float((weight * is_kept).sum())
+    known_accuracy = known * kept / (1 - rank) if rank < 1 else 0.0
     # One more node below the rank, since a few labels cannot show that all are unknown.
     known_below = known * (count * share_below + 1) / (count + 1)
     precision = max(0.0, 1 - known_below / rank) if rank else 0.0
