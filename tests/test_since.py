@@ -198,8 +198,8 @@ def test_what_the_nodes_of_a_class_were_before():
     counts = {name: int((label[:280] == k).sum()) for name, k in (("c", 2), ("dust", 3))}
     total = sum(counts.values()) + 5
     assert changes.moves[0] == f"{total} of 280 nodes are in another class than then"
-    wanted = {f"  {n} from unknown to {name}" for name, n in counts.items()}
-    assert {*changes.moves[1:]} == {*wanted, "  5 from b to a"}
+    wanted = {f"{n} from unknown to {name}" for name, n in counts.items()}
+    assert {*changes.moves[1:]} == {*wanted, "5 from b to a"}
     columns = changes.columns
     changed = columns["class_then"][:280] != columns["class_now"][:280]
     assert changed.sum() == total and not any(columns["class_then"][280:])

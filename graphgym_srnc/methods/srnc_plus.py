@@ -91,7 +91,7 @@ class Plan(NamedTuple):
         accuracy: accuracy on held-out nodes of known classes.
         expected: expected accuracy on the unlabelled nodes of one graph that are predicted as known
             classes; -1 = not known.
-        precision: expected share of unknown nodes among those predicted as unknown.
+        precision: expected share of unknown nodes among those predicted as unknown; -1 = not known.
         temperature: temperature of the probabilities of nodes predicted as known classes.
         unknown_temperature: that of nodes predicted as unknown.
         smooths: whether the posterior is smoothed.

@@ -70,17 +70,15 @@ class Cluster:
     nearest: int  # the most probable known class
     nearest_share: float  # its share of the probability of all known classes
     is_mixed: bool = False  # whether its nodes are less alike than those of every known class
-    has_few_links: bool = (
-        False  # whether more of them are in small components than of each of these
-    )
+    has_few_links: bool = False  # whether more are in small components than of each known class
     parts: Sequence[Part] = ()  # the largest first
 
     @property
     def reliable(self) -> Tensor:
         """Its nodes, without those in small components if it has unusually many of them."""
-        return (
-            self.nodes[: len(self.nodes) - self.small or None] if self.has_few_links else self.nodes
-        )
+        if not self.has_few_links:
+            return self.nodes
+        return self.nodes[: len(self.nodes) - self.small or None]
 
     @property
     def clarity(self) -> float:

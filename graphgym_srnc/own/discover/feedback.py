@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 # Label of nodes of no known class; it has no training node, so it stays the unknown class.
 UNKNOWN = "unknown"
-NEAR = (
-    0.8  # similarity of two names, from 0 to 1, from which one may be a typing error of the other
-)
+NEAR = 0.8  # similarity of names, from 0 to 1, from which one may be a typing error of the other
 LEAST = 5  # training nodes of a named class, as many as SRNC+ has folds of the labels
 
 

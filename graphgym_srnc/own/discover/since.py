@@ -107,10 +107,10 @@ class Changes(NamedTuple):
         counts = Counter(zip(self.then[changed], self.now[changed])).most_common()
         total = int((self.then != "").sum())
         head = f"{int(changed.sum()):,} of {total:,} nodes are in another class than then"
-        lines = [f"  {n:,} from {_cut(old)} to {_cut(new)}" for (old, new), n in counts[:MOVES]]
+        lines = [f"{n:,} from {_cut(old)} to {_cut(new)}" for (old, new), n in counts[:MOVES]]
         if len(counts) > MOVES:
             rest = sum(n for _, n in counts[MOVES:])
-            lines.append(f"  {rest:,} in {len(counts) - MOVES} other ways")
+            lines.append(f"{rest:,} in {len(counts) - MOVES} other ways")
         return [head, *lines]
 
     @property
@@ -138,7 +138,8 @@ class Changes(NamedTuple):
     def lines(self) -> list[str]:
         """The table and the notes as lines of text."""
         table = text.aligned(self.cells).splitlines()
-        return ["classes over time", *table, *self.moves, *self.notes]
+        ways = [f"  {move}" for move in self.moves[1:]]
+        return ["classes over time", *table, *self.moves[:1], *ways, *self.notes]
 
 
 def _cut(name: str) -> str:
