@@ -323,6 +323,38 @@ def test_learned_labels_that_were_not_held_out_are_not_compared():
     assert "0 of 1 given labels" in line and "--folds 5 compares the other labels" in line
 
 
+def test_accuracy_is_told_by_probability():
+    frame = pandas.DataFrame(
+        [
+            # Without a label: counted by its probability, unless it is predicted as unknown.
+            ("a", "", 0.95, "", None),
+            ("b", "", 0.94, "", None),
+            ("unknown", "", 0.99, "", None),
+            # With one: counted by the probability without the label.
+            ("a", "a", 1.0, "a", 0.96),
+            ("a", "a", 1.0, "b", 0.97),
+            ("b", "b", 1.0, "b", 0.1),
+            ("b", "b", 1.0, "unknown", 0.7),
+            ("b", "b", 1.0, "", None),
+        ],
+        columns=[
+            "class",
+            "given_label",
+            "probability",
+            "class_without_label",
+            "probability_without_label",
+        ],
+    )
+    _, _, *rows = predictions.by_probability(frame)
+    cells = [[cell.strip() for cell in row.split("  ") if cell] for row in rows]
+    assert cells == [
+        ["0.95 or more", "1", "1 of 2 (50 %)"],
+        ["0.8 to 0.95", "1", "none"],
+        ["0.5 to 0.8", "0", "none"],
+        ["below 0.5", "0", "1 of 1 (100 %)"],
+    ]
+
+
 def test_damaged_predictions_of_held_out_labels_are_refused(run_with_wrong_labels, tmp_path):
     held = build.load_model(run_with_wrong_labels / "r").method.out_of_fold
     good = {model.HELD_OUT + name: value for name, value in held._asdict().items()}

@@ -150,6 +150,7 @@ def _tables(
             judging = predictions.table(model, graph, compared, found.ids, given, split, *named)
             learned = folds.learned(model, task, args.folds) if args.folds else ()
             frame = _with_held_out(frame, judging, learned)
+            lines += predictions.by_probability(frame)
         told, other = _disagreements(args, judging, found, compared is not None, task.one_graph)
         lines += told
     files = {"--out": predictions.encode(args.out, frame)} | other

@@ -15,6 +15,13 @@ from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
 
+BANDS = {  # lowest probability of each, and its name
+    0.95: "0.95 or more",
+    0.8: "0.8 to 0.95",
+    0.5: "0.5 to 0.8",
+    0.0: "below 0.5",
+}
+
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
     """Class name of each labelled target node, as in the data of the run; "" without a label."""
@@ -166,6 +173,30 @@ def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
         share = f"{100 * own.mean():.1f} %" if len(lines) <= len(model.class_names) else ""
         lines.append([clean(name), f"{own.sum():,}", share, mean, f"{(small & own).sum():,}"])
     return aligned([line if small.any() else line[:-1] for line in lines]).splitlines()
+
+
+def by_probability(frame: pandas.DataFrame) -> list[str]:
+    """How many held-out labels are right where the models were how sure; a line each.
+
+    Args:
+        frame: a ``table`` with the columns ``class_without_label`` and
+            ``probability_without_label`` of models that did not learn the label.
+    """
+    is_held_out = ~frame["class_without_label"].isin(["", UNKNOWN])
+    is_free = (frame["given_label"] == "") & (frame["class"] != UNKNOWN)
+    is_right = is_held_out & (frame["class_without_label"] == frame["given_label"])
+    lines = [["  probability", "nodes without a label", "held-out labels right"]]
+    upper = float("inf")
+    for lower, name in BANDS.items():
+        free = int((is_free & frame["probability"].between(lower, upper, "left")).sum())
+        band = frame["probability_without_label"].between(lower, upper, "left")
+        held = int((is_held_out & band).sum())
+        right = int((is_right & band).sum())
+        share = f"{right:,} of {held:,} ({100 * right / held:.0f} %)" if held else "none"
+        lines.append([f"  {name}", f"{free:,}", share])
+        upper = lower
+    head = "Predictions of known classes by their probability:"
+    return [head, *aligned(lines).splitlines()]
 
 
 def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = None) -> list[str]:
