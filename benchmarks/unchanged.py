@@ -26,8 +26,8 @@ from typing import Any, Iterator, NamedTuple, Sequence
 from graphgym_srnc.io import records
 from graphgym_srnc.io.settings import digest, flatten
 
-COMPARED = ("fingerprint", "selected", "history", "val", "test", "verdict")
-"""What of a record must be equal, except for seconds, beside the text of its warnings."""
+COMPARED = ("fingerprint", "selected", "history", "val", "test", "verdict", "warnings")
+"""What of a record must be equal, except for seconds."""
 
 
 class Stored(NamedTuple):
@@ -84,9 +84,8 @@ def repeat(stored: Stored) -> str:
 
 
 def compared(result: records.Result) -> dict[str, Any]:
-    """What of a record must be equal; the warnings of early records have no codes."""
-    text = " ".join(records.warnings_of(result).values())
-    return {key: result.get(key) for key in COMPARED} | {"warnings": text}
+    """What of a record must be equal."""
+    return {key: result.get(key) for key in COMPARED}
 
 
 def difference(old: Any, new: Any, place: str = "") -> tuple[str, Any, Any] | None:

@@ -53,7 +53,8 @@ def run_in_this_process(patch: Any) -> list[str]:
 
 
 CONFIG = {"seed": 0, "out_dir": "results", "train": {"mode": "erm", "patience": 0}}
-CONFIG |= {"dataset": {"name": "toy", "dir": "here"}}
+CONFIG |= {"dataset": {"name": "toy", "format": "file", "dir": "here"}}
+NOTHING_ELSE = {"hidden_classes": [], "held_out": {}, "verdict": {"figures": {}, "sentences": {}}}
 
 
 def run_record(scores: list[float], **other) -> dict:
@@ -73,6 +74,7 @@ def run_record(scores: list[float], **other) -> dict:
     made = {"method": "erm", "backbone": "gcnconv", "task": "toy", "split": "s0", "info": {}}
     made |= {"fingerprint": "s0", "selection": "target_val", "selected": best, "stopped": "all"}
     made |= {"warnings": {}, "history": history, "lr": 0.01, "params": 10, "threads": 1}
+    made |= NOTHING_ELSE
     return made | {"seconds": 1.0} | {part: history[best][part] for part in ("val", "test")} | other
 
 
@@ -137,7 +139,7 @@ def store_runs(
         result |= {"split": f"{task} {split} {seed}", "selection": "target_val", "selected": 1}
         result |= {"history": history, "val": history[1]["val"], "test": history[1]["test"]}
         result |= {"lr": 0.01, "params": 10, "seconds": 2.0 + seed, "threads": 1}
-        result |= {"warnings": list(warnings), "labels": labels}
+        result |= {"warnings": {text: text for text in warnings}, "labels": labels, **NOTHING_ELSE}
         experiment.finish(seed, result | (record or {}))
     return root / name
 

@@ -419,7 +419,8 @@ def test_a_run_with_new_labels_is_compared_on_the_classes_of_before():
     def held_out(right: int, kept: float = 1.0) -> dict:
         classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
         as_known = {"accuracy": kept * 0.8}
-        return {"held_out": {"classes": classes, "accuracy": 0.8, "as_known": as_known}}
+        found = {"classes": classes, "accuracy": 0.8, "as_known": as_known}
+        return {"held_out": found, "verdict": {"figures": {}}}
 
     known = {"a": {"labels": 40, "right": 36}}
     parent = {"run": "results/x", "held_out": {"classes": known, "labels": 40, "accuracy": 0.9}}

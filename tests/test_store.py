@@ -29,7 +29,7 @@ def test_a_result_reads_back_whole(tmp_path):
     assert read == written and read["seed"] == 0 and read["config"]["train"]["mode"] == "erm"
     assert read["digest"] == settings.digest(CONFIG) and read["versions"]["torch"]
     assert (tmp_path / "toy" / "config.yaml").read_text() == "seed: 0\n"
-    elsewhere = {"seed": 9, "out_dir": "x", "dataset": {"name": "toy", "dir": "there"}}
+    elsewhere = {"seed": 9, "out_dir": "x", "dataset": {**CONFIG["dataset"], "dir": "there"}}
     assert settings.digest(CONFIG) == settings.digest(CONFIG | elsewhere)
 
 
@@ -88,7 +88,7 @@ def forge(file, **changes) -> None:
         (lambda file: (file.parent / "SHA256SUMS").unlink(), "cannot be verified"),
         (lambda file: (file.parent / "SHA256SUMS").write_text("x\n"), "cannot be verified"),
         (lambda file: forge(file, seed=0), "is not what this program writes"),
-        (lambda file: forge(file, format=9), "is not what this program writes in format 1"),
+        (lambda file: forge(file, format=9), "is not what this program writes in format 2"),
     ],
 )
 def test_a_damaged_record_is_told_and_run_again(tmp_path, damage, problem):

@@ -145,7 +145,7 @@ def _next_commands(
     """Commands that show or use the results, with comments."""
     place, out_dir = (shlex.quote(str(path)) for path in (experiment.path, experiment.out_dir))
     commands = []
-    if any(result["test"] or result.get("held_out") for result in results.values()):
+    if any(result["test"] or result["held_out"] for result in results.values()):
         commands.append(f"graphgym-srnc report {out_dir}  # all tables and figures as one page")
     if not cfg.train.save_model or cfg.train.mode == "iid":
         return commands
@@ -160,8 +160,8 @@ def _next_commands(
 
 def _finds_unknown(results: Mapping[int, Result]) -> bool:
     """Whether a run predicts a node as unknown."""
-    verdicts = [result.get("verdict") or {} for result in results.values()]
-    return any(verdict.get("figures", {}).get("unknown_share") for verdict in verdicts)
+    figures = [result["verdict"]["figures"] for result in results.values()]
+    return any(found.get("unknown_share") for found in figures)
 
 
 def _command_of(

@@ -21,7 +21,7 @@ Result = dict[str, Any]
 LONGEST = 600  # maximum length of a warning in letters
 MOST_WARNINGS = 1000  # of a run; it has a few of them
 LARGEST = 1e150  # of a stored figure, whose square is still a number
-FORMAT = 1  # of records; no other one is read
+FORMAT = 2  # of records; no other one is read
 CHECKPOINT = "checkpoint.safetensors"  # in the directory of a run until its result is there
 LOG = "logging.log"  # opened by GraphGym's ``main.py`` before the run is made
 
@@ -35,15 +35,19 @@ OF_GRAPH = re.compile(r"(nodes|edges|features|labels|split|words|answers|recipe|
 PLAN = "planned.json"  # in the folder of a grid: seeds of its runs by name of their experiment
 
 
-# Types of what a record holds, as far as it is there.
+# Types of what a record holds.
 KINDS: dict[str, type] = {
     "seed": int,
     "selected": int,
     "method": str,
     "backbone": str,
+    "task": str,
     "split": str,
     "selection": str,
     "hidden_classes": list,
+    "warnings": dict,
+    "verdict": dict,
+    "held_out": dict,
     "val": dict,
     "test": dict,
     "info": dict,
@@ -97,26 +101,12 @@ def read_result(run: Path) -> Result | None:
     return None
 
 
-def problem_of(run: Path) -> Unreadable | None:
-    """Why the record of a run cannot be used; None where it can, or where there is none."""
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            load_result(run)
-    except Unreadable as error:
-        return error
-    return None
-
-
 def warnings_of(result: Result) -> dict[str, str]:
     """All warnings of a run by code: those of its training, then those of its diagnostics.
 
-    Early records have no codes of the first ones. Their text without numbers stands for it.
+    The record of a model that is not in the folder of its run may have none.
     """
-    of_training = result.get("warnings", {})
-    if isinstance(of_training, list):
-        of_training = {re.sub(r"\d[\d.,]*", "#", text): text for text in of_training}
-    sentences = (result.get("verdict") or {}).get("sentences", {})
-    found = {**of_training, **sentences}
+    found = {**result.get("warnings", {}), **result.get("verdict", {}).get("sentences", {})}
     return {plain(code): plain(text)[:LONGEST] for code, text in found.items()}
 
 
@@ -165,21 +155,31 @@ def is_part(path: Path) -> bool:
 
 
 def _is_sound(result: Result) -> bool:
-    """Whether all that aggregates, tables and pages show is of its kind, as far as it is there."""
+    """Whether all that aggregates, tables and pages show is of its kind."""
     history = result["history"]
-    parts = [result, *history]
-    scores = [part.get(split, {}) for part in parts for split in SPLITS]
-    verdict = result.get("verdict") or {}
-    figures = [*scores, verdict.get("figures", {}), *(episode["losses"] for episode in history)]
-    numbers = [result["lr"], result["params"], *(part.get("seconds", 0.0) for part in parts)]
+    verdict = result["verdict"]
+    held_out = result["held_out"]
+    scores = [result["val"], result["test"]]
+    scores += [episode[split] for episode in history for split in SPLITS]
+    figures = [*scores, verdict["figures"], *(episode["losses"] for episode in history)]
+    numbers = [result["lr"], result["params"], result["seconds"]]
+    numbers += [episode["seconds"] for episode in history]
     numbers += [value for part in figures for value in part.values()]
+    shares = [part[name] for part in scores for name in SHARES if name in part]
+    if held_out:
+        judged = [held_out, held_out["as_known"], *held_out["alone"].values()]
+        shares += [part[name] for part in judged for name in ("accuracy", "low", "high")]
+
+    # Text that is not Unicode raises here and not in a figure.
+    shown = {key: value for key, value in result.items() if key != "history"}
+    json.dumps(shown, ensure_ascii=False).encode()
     return (
-        all(isinstance(result.get(key, kind()), kind) for key, kind in KINDS.items())
+        all(isinstance(result[key], kind) for key, kind in KINDS.items())
+        and isinstance(result["config"]["dataset"]["format"], str)
         and 0 <= result["selected"] < len(history)
-        and isinstance(result.get("warnings", {}), (dict, list))
-        and len(result.get("warnings", {})) <= MOST_WARNINGS
+        and len(warnings_of(result)) <= MOST_WARNINGS
         and all(map(_is_figure, numbers))
-        and all(0 <= part[name] <= 1 for part in scores for name in SHARES if name in part)
+        and all(0 <= share <= 1 for share in shares)
     )
 
 

@@ -55,7 +55,7 @@ def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[st
     for number in range(length):
         episode = history[number if number < len(history) else result["selected"]]
         losses = episode["losses"]
-        scores = episode.get(split)
+        scores = episode[split]
         if not scores:
             continue
         row: Row = {"epoch": number}
@@ -64,7 +64,7 @@ def _rows(result: Mapping[str, Any], split: str, length: int, terms: Sequence[st
         row |= {
             "lr": result["lr"],
             "params": result["params"],
-            "time_iter": episode.get("seconds", math.nan),
+            "time_iter": episode["seconds"],
             "held": int(number >= len(history)),
             "accuracy": scores.get("micro_f1", math.nan),
             **scores,

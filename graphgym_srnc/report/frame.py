@@ -58,7 +58,7 @@ class Collection:
     folders: list[Path]  # absolute
     experiments: list[Experiment] = field(default_factory=list)  # by name, also without a result
     every: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # all runs, see results
-    unreadable: list[Path] = field(default_factory=list)  # results and folders
+    unreadable: dict[Path, str] = field(default_factory=dict)  # results and folders, and why
     studies: list[Path] = field(default_factory=list)  # of tune, whose trials are left out
     plans: dict[Path, dict[str, list[int]]] = field(default_factory=dict)  # seeds of grids
 
@@ -102,11 +102,10 @@ class Collection:
     def remarks(self) -> list[str]:
         """Sentences about the runs that were left out, and :attr:`notes`."""
         out = []
-        for path in self.unreadable[:1]:
-            problem = records.problem_of(path.parent)
-            reason = f", which {clean(str(problem))}" if problem else ""
-            count = len(self.unreadable)
-            out.append(f"skipped {count} unreadable result(s), such as {clean(str(path))}{reason}")
+        if self.unreadable:
+            path, reason = next(iter(self.unreadable.items()))
+            such = f"such as {clean(str(path))}: {clean(reason)}"
+            out.append(f"skipped {len(self.unreadable)} unreadable result(s), {such}")
         every = Counter(of.kind for one in self.experiments for of in one.failures.values())
         for kind in ("failed", "unfinished"):
             if every[kind]:
@@ -189,13 +188,13 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
         for place in _run_folders(given, found):
             path = Path(os.path.abspath(place))
             experiment = experiments.setdefault(path.parent, Experiment(path.parent))
-            record = _read(path)
-            if record is None:
-                experiment.failures[plain(path.name)] = _failure(path)
-                if (place / "result.json").exists():
-                    found.unreadable.append(place / "result.json")
+            read = _read(path)
+            if isinstance(read, Failure):
+                experiment.failures[plain(path.name)] = read
+                if read.kind == "unreadable":
+                    found.unreadable[place] = read.reason
                 continue
-            result, row = record
+            result, row = read
             if records:
                 experiment.results[result["seed"]] = result
             rows.append((experiment, row))
@@ -208,19 +207,23 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
     for one in found.experiments:
         one.name = plain(os.path.relpath(one.path, base))
     found.experiments.sort(key=lambda one: one.name)
-    # A key that a config does not have is NaN.
-    frame = pandas.DataFrame([{"experiment": one.name} | row for one, row in rows], dtype=object)
+    found.every = _frame([{"experiment": one.name} | row for one, row in rows])
+    return found
+
+
+def _frame(rows: Iterable[dict[str, Any]]) -> pandas.DataFrame:
+    """A frame of runs, in which a key that a config does not have is NaN."""
+    frame = pandas.DataFrame(rows, dtype=object)
     frame = frame.reindex(columns=list(dict.fromkeys([*frame, *RUN, "masked", "dataset.name"])))
     scores = {name: float for name in frame if name.startswith(SCORES)}
-    found.every = frame.astype(scores).copy()  # in few blocks, which is faster to use
-    return found
+    return frame.astype(scores).copy()  # in few blocks, which is faster to use
 
 
 def _run_folders(given: Iterable[str], found: Collection) -> Iterable[Path]:
     """The folder of each run."""
 
     def note(error: OSError) -> None:
-        found.unreadable.append(Path(error.filename))
+        found.unreadable[Path(error.filename)] = f"cannot be read ({error.strerror})"
 
     for folder in given:
         if not os.path.isdir(folder):
@@ -243,27 +246,21 @@ def _read_plan(folder: Path, found: Collection) -> None:
         plan = json.loads(atomic.content(file))
         found.plans[folder] = {str(name): [*map(int, seeds)] for name, seeds in plan.items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        found.unreadable.append(file)
+        found.unreadable[file] = "is damaged"
 
 
-def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | None:
-    """The record of a run and its row; None for a link and a damaged or foreign record."""
-    file = directory / "result.json"
-    result = records.read_result(directory) if file.is_file() and not file.is_symlink() else None
-    if result is None:
-        return None
-    defaults = {"info": {}, "selection": "unknown", "versions": {}, "hidden_classes": []}
-    result = defaults | result
+def _read(directory: Path) -> tuple[records.Result, dict[str, Any]] | Failure:
+    """The record of a run, in which names are plain, and its row; or why there is none."""
+    if (directory / "result.json").is_symlink():
+        return Failure("unreadable", "its result.json is a symbolic link")
     try:
-        # Text that is not Unicode raises here and not in a figure.
-        shown = {key: value for key, value in result.items() if key != "history"}
-        json.dumps(shown, ensure_ascii=False).encode()
+        result = records.load_result(directory)
         result |= {key: plain(result[key]) for key in NAMED}
-        row = _row(result)
-        is_whole = all(split in episode for episode in result["history"] for split in stats.SPLITS)
-        return (result, row) if is_whole and isinstance(row["dataset.format"], str) else None
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
-        return None
+        return result, _row(result)
+    except FileNotFoundError:
+        return _failure(directory)
+    except (records.Unreadable, RecursionError) as error:
+        return Failure("unreadable", f"its result.json {error}")
 
 
 def _row(result: records.Result) -> dict[str, Any]:
@@ -275,10 +272,10 @@ def _row(result: records.Result) -> dict[str, Any]:
     row["warnings"] = len(row["texts"])
     row["masked"] = _hashable(result["info"].get("unseen")) or None
     test = result["test"]
-    figures = (result.get("verdict") or {}).get("figures", {})
     if "unknown_recall" not in test:  # all that scores of known classes hide
-        test = {"unknown_share": figures.get("test_unknown_share")} | test
-    val = _on_held_out(result) | result["val"]
+        share = result["verdict"]["figures"].get("test_unknown_share")
+        test = {"unknown_share": share} | test
+    val = _on_held_out(result["held_out"]) | result["val"]
     for split, part in zip(stats.SPLITS, (train, val, test)):
         if "known_accuracy" not in part and "micro_f1" in part:  # no node can be unknown
             part = {"closed_accuracy": part["micro_f1"]} | part
@@ -290,14 +287,10 @@ def _row(result: records.Result) -> dict[str, Any]:
     return row
 
 
-def _on_held_out(result: records.Result) -> dict[str, float]:
+def _on_held_out(found: Mapping[str, Any]) -> dict[str, float]:
     """Scores on labels that a method held out in turn, which stand for validation nodes."""
-    found = result.get("held_out") or {}
     if not found:
         return {}
-    for part in (found, found["as_known"], *found["alone"].values()):
-        if not all(_is_score(part[name]) for name in ("accuracy", "low", "high")):
-            raise ValueError("a share of held-out labels is no number")
     share = found["as_known"]["accuracy"]
     return {"closed_accuracy": found["accuracy"], "micro_f1": share, "known_accuracy": share}
 
@@ -313,11 +306,8 @@ def _hashable(value: Any) -> Hashable:
 
 
 def _failure(directory: Path) -> Failure:
-    """Why a run has no readable result: the last line of its error, if it left one."""
+    """Why a run has no result: the last line of its error, if it left one."""
     file = directory / "error.txt"
-    if (directory / "result.json").exists():
-        reason = records.problem_of(directory) or "is not what this program writes"
-        return Failure("unreadable", f"its result.json {reason}")
     if file.is_symlink() or not file.is_file():
         return Failure("unfinished", "no result yet: interrupted, or still running")
     with atomic.opened(file) as error:

@@ -47,7 +47,7 @@ def lines(result: Result) -> list[str]:
 
 def details(result: Result) -> list[str]:
     """Accuracy on held-out labels of each class, and the share of nodes predicted as unknown."""
-    found: Mapping[str, Any] = result.get("held_out") or {}
+    found = result["held_out"]
     share = _unknown_share(result)
     told = by_class(found.get("classes", {}))
     if found and share:
@@ -70,9 +70,9 @@ def accuracy(result: Mapping[str, Any]) -> list[str]:
 def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | None:
     """What was judged, the name, accuracy and interval of each model, and what to expect of them.
 
-    None if no label was held out.
+    None if no label was held out. A model that is not in the folder of its run may have no record.
     """
-    found: Mapping[str, Any] = result.get("held_out") or {}
+    found = result.get("held_out")
     if not found:
         return None
     own = method_name(result["method"], result["backbone"])
@@ -164,7 +164,7 @@ def grid_by_class(experiments: Sequence[Experiment]) -> Grid:
             (name, one.name, own["right"], own["labels"])
             for one in experiments
             for result in one.results.values()
-            for name, own in (result.get("held_out") or {}).get("classes", {}).items()
+            for name, own in result["held_out"].get("classes", {}).items()
             if own["labels"]
         ],
         columns=["class", "experiment", "right", "labels"],
@@ -180,7 +180,7 @@ def grid_by_class(experiments: Sequence[Experiment]) -> Grid:
 
 def _unknown_share(result: Result) -> float | None:
     """Share of nodes that a run predicts as unknown; None if no class may be unknown."""
-    share = (result.get("verdict") or {}).get("figures", {}).get("unknown_share")
+    share = result["verdict"]["figures"].get("unknown_share")
     return share if isinstance(share, float) else None
 
 
@@ -211,7 +211,7 @@ def name_of(kind: str) -> str:
 
 def on_classes(result: Result, names: Collection[str]) -> tuple[int, int]:
     """Number of held-out labels of some classes, and how many of them a run has right."""
-    counts = (result.get("held_out") or {}).get("classes", {})
+    counts = result["held_out"].get("classes", {})
     own = [count for name, count in counts.items() if name in names]
     return sum(count["labels"] for count in own), sum(count["right"] for count in own)
 
@@ -231,7 +231,7 @@ def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
 
     The arguments are those of :func:`since_labels`.
     """
-    figures = (result.get("verdict") or {}).get("figures", {})
+    figures = result["verdict"]["figures"]
     if "unknown_share" not in figures or "unknown" not in parent:
         return []
     now = round(figures["unknown_share"] * parent["nodes"])
@@ -276,7 +276,7 @@ def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
 
 def better(result: Result) -> str:
     """The simpler model that is significantly better than the run; "" if none is."""
-    found: Mapping[str, Any] = result.get("held_out") or {}
+    found = result["held_out"]
     leads = {
         kind: one["accuracy"]
         for kind, one in found.get("alone", {}).items()
@@ -301,11 +301,10 @@ def alternatives(result: Result) -> list[Alternative]:
     """Runs that may suit the graph of a run better; empty if none is known."""
     found = []
     kind = better(result)
-    sentences = (result.get("verdict") or {}).get("sentences", {})
     settings = {}
     if kind:
         settings = {"train.mode": "erm", "gnn.layer_type": BACKBONES.get(kind, kind)}
-    elif "homophily" in sentences and result["method"] != "srnc_plus":
+    elif "homophily" in result["verdict"]["sentences"] and result["method"] != "srnc_plus":
         settings = {"train.mode": "srnc_plus"}
     if settings:
         ending = "-".join(settings.values())

@@ -37,9 +37,9 @@ def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -
     texts = [records.warnings_of(one) for one in every]
     row: Row = {
         "name": name,
-        "task": clean(every[0].get("task", "")),
-        "method": clean(every[0].get("method", "")),
-        "backbone": clean(every[0].get("backbone", "")),
+        "task": clean(every[0]["task"]),
+        "method": clean(every[0]["method"]),
+        "backbone": clean(every[0]["backbone"]),
         "runs": len(every),
         "warned": sum(map(bool, texts)),
         "notes": [],
@@ -49,7 +49,7 @@ def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -
         ],
     }
     # In open-set shift without unknown test nodes there is a score of known nodes, but no recall.
-    tests = [result.get("test", {}) for result in every]
+    tests = [result["test"] for result in every]
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
         row["notes"] = [KNOWN_ONLY]
     if not any(tests):
@@ -65,7 +65,7 @@ def own_scores(results: Iterable[records.Result]) -> list[str]:
     """Names of a user's own metrics (``custom_metrics``) among the test scores, sorted."""
     found: set[str] = set()
     for result in results:
-        found |= {*result.get("config", {}).get("custom_metrics", ())} & {*result.get("test", {})}
+        found |= {*result["config"].get("custom_metrics", ())} & {*result["test"]}
     return sorted(found - {*SCORES})
 
 
@@ -94,10 +94,10 @@ def line(result: records.Result) -> str:
     scores = [f"{clean(name(metric))} {figure(metric, test[metric])}" for metric in scored]
     if scores:
         text += f"test {', '.join(scores)}, "
-    elif not result.get("held_out"):
+    elif not result["held_out"]:
         text += "no test node has a label, "
     text += f"{result['seconds']:.1f} s"
-    classes = list(map(plain, result.get("hidden_classes", ())))
+    classes = list(map(plain, result["hidden_classes"]))
     if classes:
         text += f"; hidden: {', '.join(classes)}"
     found = records.warnings_of(result)

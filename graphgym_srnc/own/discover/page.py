@@ -94,9 +94,9 @@ def render(
 
 def _classes(run: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Training ``labels``, and ``judged`` and ``right`` held-out labels, of each known class."""
-    judged = (run.get("held_out") or {}).get("classes", {})
+    judged = run.get("held_out", {}).get("classes", {})
     found = {}
-    for name, count in (run.get("labels") or {}).items():
+    for name, count in run.get("labels", {}).items():
         own = judged.get(name, {"labels": 0, "right": 0})
         facts = {"labels": count["source"], "judged": own["labels"], "right": own["right"]}
         found[feedback.in_words(name)] = facts
