@@ -550,7 +550,7 @@ def test_masked_classes_need_test_nodes(run_with_wrong_labels):
     assert own_run(run_with_wrong_labels, "masked", *masked) == 2
 
 
-def test_an_estimator_says_how_good_it_is_on_held_out_labels():
+def test_an_estimator_says_how_good_it_is_on_held_out_labels(tmp_path):
     graph = make_graph(num_nodes=120)
     graph.train_mask = torch.arange(120) < 60
     graph.y[60:] = -1
@@ -559,6 +559,12 @@ def test_an_estimator_says_how_good_it_is_on_held_out_labels():
     assert found["labels"] == found["of"] == 60
     assert found["low"] <= found["accuracy"] <= found["high"]
     assert found["as_known"]["high"] <= 1
+    fitted.save(tmp_path / "model.pt")
+    np.savez(tmp_path / "graph.npz", x=graph.x, edge_index=graph.edge_index)
+    page = str(tmp_path / "page.html")
+    words = ["discover", str(tmp_path / "model.pt"), "--graph", str(tmp_path / "graph.npz")]
+    assert main([*words, "--new", "1", "--out", page]) == 0
+    assert "60 labels that the models had not learned" in Path(page).read_text()
 
 
 def test_probabilities_in_small_components(run_with_wrong_labels):

@@ -269,6 +269,8 @@ def _parsed(
     if len(classes) != method.task.num_outputs:
         raise ValueError(f"{len(classes)} classes instead of {method.task.num_outputs}")
     record = _checked_record(facts, classes)
+    if record:
+        record |= {"method": about["method"], "backbone": about["encoder"]["kind"]}
     given = {**facts, "method": about["method"]}
     if result and any(given.get(key) != result[key] for key in ("method", "digest", "split")):
         raise ValueError("it belongs to another run")
