@@ -26,9 +26,11 @@ from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
 from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN
-from graphgym_srnc.own.discover import analysis, clusters, feedback, number, page, since, table
+from graphgym_srnc.own.discover import analysis, feedback, number, page, table
 from graphgym_srnc.own.discover.candidates import Evidence
+from graphgym_srnc.own.discover.clusters import layout
 from graphgym_srnc.own.discover.representation import features
+from graphgym_srnc.own.discover.since import Earlier
 from graphgym_srnc.train.model import TrainedModel
 
 
@@ -168,7 +170,7 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
     return Place(task, graph, folder, names, parts, corrected)
 
 
-def _earlier(args: argparse.Namespace) -> since.Earlier:
+def _earlier(args: argparse.Namespace) -> Earlier:
     """What the model of an earlier run predicts for its own graph.
 
     Raises:
@@ -192,7 +194,7 @@ def _earlier(args: argparse.Namespace) -> since.Earlier:
     found = of_folder(model.folder(), then.num_nodes, then.num_features)
     known = model.class_names[: model.method.task.num_known]
     label = model.predict(then).label
-    return since.Earlier([*map(feedback.in_words, known)], label, features(then), found)
+    return Earlier([*map(feedback.in_words, known)], label, features(then), found)
 
 
 def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) -> dict[str, str]:
@@ -250,10 +252,7 @@ def _files(
         lines = found.changes.table.itertuples(index=False)
         files["--changes"] = text.to_csv([[*found.changes.table], *lines]).encode()
     if args.nodes:
-        nodes = table.of_nodes(found.discovery, place.names, clusters.layout(found.discovery))
-        if found.changes is not None:
-            nodes = nodes.assign(**found.changes.columns)
-        files["--nodes"] = predictions.encode(args.nodes, nodes)
+        files["--nodes"] = predictions.encode(args.nodes, found.nodes(layout(found.discovery)))
     return files
 
 

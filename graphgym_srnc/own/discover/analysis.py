@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
+import pandas
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -64,6 +65,11 @@ class Analysis(NamedTuple):
         if self.evidence.sentence:
             told.insert(int(self.discovery.seeds.predicted), self.evidence.sentence)
         return told
+
+    def nodes(self, points: np.ndarray | None = None) -> pandas.DataFrame:
+        """``table.of_nodes``, with the classes of then and now if they are compared."""
+        columns = {} if self.changes is None else self.changes.columns
+        return table.of_nodes(self.discovery, self.names, points).assign(**columns)
 
 
 def number_wanted(num_new: int, num_clusters: int, num_known: int) -> int:

@@ -76,11 +76,8 @@ class Found:
         ``cluster`` is the number of a new cluster, or 0 for a known class. The columns are those of
         ``graphgym-srnc discover --nodes`` without positions.
         """
-        names = self.analysis.names
-        nodes = table.of_nodes(self.clusters, names)
-        if self.analysis.changes is not None:
-            nodes = nodes.assign(**self.analysis.changes.columns)
-        return nodes.set_index("node" if names.ids is None else "id")
+        has_ids = self.analysis.names.ids is not None
+        return self.analysis.nodes().set_index("id" if has_ids else "node")
 
     def changes(self) -> pandas.DataFrame:
         """A row per class: its status since an earlier model, counts, shares and their change.
