@@ -250,17 +250,17 @@ def _graph(
 ) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
     from graphgym_srnc.data import frames
-    from graphgym_srnc.data.look import Look
+    from graphgym_srnc.data.look import Given
 
-    found = Look(("nodes", "edges"), options._replace(in_python=True))
-    frames.look(found, nodes, edges, x is not None)
+    given = Given(("nodes", "edges"), options._replace(in_python=True))
+    found = frames.look(given, nodes, edges, x is not None)
     made = frames.graph(found, x)
     edge_index = torch.from_numpy(made.edges)
     graph = Data(x=narrowed(torch.from_numpy(made.features.toarray())), edge_index=edge_index)
     if made.weights is not None:
         graph.edge_index = torch.cat([edge_index, edge_index.flip(0)], 1)
         graph.edge_weight = torch.from_numpy(made.weights).repeat(2)
-    graph.ids = found.table[found.id].tolist()
+    graph.ids = found.nodes.table[found.nodes.id].tolist()
     graph.feature_names = [*made.words]
     graph.recipe = made.recipe
     if made.labels is not None and any(made.labels):
@@ -270,7 +270,7 @@ def _graph(
         for part in PARTS:
             if part == "train" or part in parts:
                 graph[f"{part}_mask"] = torch.tensor([own == part for own in parts])
-    for note in [*found.notes, *found.unread]:
+    for note in [*given.notes, *given.unread]:
         warn(note)
-    graph.notes = [*found.notes, *found.chosen]
+    graph.notes = [*given.notes, *given.chosen]
     return graph

@@ -91,20 +91,20 @@ def make_graph(
     if like:
         with reading(Path(like), "a folder with a recipe of data make", "like"):
             given["like"] = {**json.loads(content(Path(like, folder.RECIPE)))}
-    found = look.Look((nodes.name, (links or nodes).name), look.Options(**given))
+    asked = look.Given((nodes.name, (links or nodes).name), look.Options(**given))
     if links is None:
-        table, pairs = graph_files.graph(nodes, found.notes)
+        table, pairs = graph_files.graph(nodes, asked.notes)
     else:
-        table = read.sheet(nodes, found.notes)
-        pairs = graph_files.links(links, found.notes)
-    frames.look(found, table, pairs, bool(embeddings))
+        table = read.sheet(nodes, asked.notes)
+        pairs = graph_files.links(links, asked.notes)
+    found = frames.look(asked, table, pairs, bool(embeddings))
     array: np.ndarray | None = None
     if embeddings:
         # It imports torch, which tables do without.
         from graphgym_srnc.data import embeddings as arrays
 
-        array = arrays.read(Path(embeddings), found.ids, len(found.rows))
-    return frames.graph(found, array), [*found.chosen, *found.notes]
+        array = arrays.read(Path(embeddings), found.nodes.ids, len(found.nodes.lines))
+    return frames.graph(found, array), [*asked.chosen, *asked.notes]
 
 
 def write_example(args: argparse.Namespace) -> None:

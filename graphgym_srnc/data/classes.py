@@ -12,7 +12,7 @@ import pandas
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.data import columns, features, labels
 from graphgym_srnc.data.features import texts
-from graphgym_srnc.data.look import NONE, Look
+from graphgym_srnc.data.look import NONE, Given, Nodes
 from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.errors import InputError, option
 
@@ -22,28 +22,32 @@ FEW = 4  # maximum number of classes that may have one label each, as when label
 Sizes = Mapping[str, Counter[str]]  # of the classes in each column
 
 
-def find_split(found: Look) -> None:
-    """The parts of the split: of a column, named or recognised by its cells, or of masks."""
-    table = found.table
-    free = [name for name in table if name not in found.used]
-    masks = [name for name in free if MASK.fullmatch(name.lower())]
-    name = found.options.split or columns.usual(free, ("split",))
-    if masks and not name:
-        found.uses["split"] = masks
-        found.parts = _parts_of_masks(found, masks)
-        return
-    likely = [name] if name else [other for other in free if _is_split(texts(table[other]))]
-    if len(likely) > 1:
-        ways = " or ".join(option("split", other) for other in likely)
-        raise InputError.plain(
-            "split",
-            f"several columns hold parts of a split: {listed(likely)}",
-            f"Choose one with {ways}",
-        )
-    for name in likely:
-        found.uses["split"] = [name]
-        cells = texts(features.column(table, name, "split"))
-        found.parts = [_part(cell.lower()) for cell in cells]
+def split(given: Given, nodes: Nodes) -> tuple[list[str], list[str] | None]:
+    """Columns of the split, and the part of each row by them, None if there are none.
+
+    The split is a column, named or recognised by its cells, or masks.
+    """
+    table = nodes.table
+    free = [name for name in table if name not in nodes.used]
+    names = [name for name in free if MASK.fullmatch(name.lower())]
+    name = given.options.split or columns.usual(free, ("split",))
+    if names and not name:
+        parts = _parts_of_masks(table[names], nodes.ids)
+    else:
+        names = [name] if name else [other for other in free if _is_split(texts(table[other]))]
+        if len(names) > 1:
+            ways = " or ".join(option("split", other) for other in names)
+            raise InputError.plain(
+                "split",
+                f"several columns hold parts of a split: {listed(names)}",
+                f"Choose one with {ways}",
+            )
+        if not names:
+            return [], None
+        cells = texts(features.column(table, names[0], "split"))
+        parts = [_part(cell.lower()) for cell in cells]
+    labels.check_parts(parts, nodes.ids, "split")
+    return names, parts
 
 
 def _part(word: str) -> str:
@@ -56,13 +60,13 @@ def _is_split(cells: Sequence[str]) -> bool:
     return len(words) > 1 and words <= {*SAME_PART, *labels.PARTS}
 
 
-def _parts_of_masks(found: Look, masks: list[str]) -> list[str]:
+def _parts_of_masks(masks: pandas.DataFrame, ids: Sequence[str]) -> list[str]:
     """The part of each node by masks of true and false."""
-    cells = found.table[masks].apply(lambda cells: features.truth(features.present(texts(cells))))
+    cells = masks.apply(lambda cells: features.truth(features.present(texts(cells))))
     if not cells.isin(["0", "1", ""]).all(axis=None):
         raise InputError.plain(
             "split",
-            f"the masks {listed(masks)} have other values than true and false, or 1 and 0",
+            f"the masks {listed([*masks])} have other values than true and false, or 1 and 0",
             "Write true or false for each node",
         )
     inside = cells == "1"
@@ -70,42 +74,64 @@ def _parts_of_masks(found: Look, masks: list[str]) -> list[str]:
     if twice.any():
         raise InputError.plain(
             "split",
-            f"the node {found.ids[int(twice.argmax())]} is in two of {listed(masks)}",
+            f"the node {ids[int(twice.argmax())]} is in two of {listed([*masks])}",
             "Put each node into one part",
         )
     parts = [_part(name.lower().removesuffix("_mask")) for name in masks]
-    return [*inside.dot(pandas.Series(parts, masks, dtype=object))]
+    return [*inside.dot(pandas.Series(parts, [*masks], dtype=object))]
 
 
-def find_label(found: Look) -> None:
+def label(
+    given: Given, nodes: Nodes, parts: Sequence[str] | None
+) -> tuple[list[str], list[str] | None]:
+    """The column of labels, and the cleaned labels; empty and None if there is no such column.
+
+    ``parts`` are those of the split.
+
+    Raises:
+        InputError: see :func:`_label`.
+    """
+    name = _label(given, nodes)
+    if not name:
+        return [], None
+    held = [part in labels.PARTS[1:] for part in parts or ()]
+    found, notes, alike = labels.cleaned(texts(nodes.table[name]), name, held)
+    given.notes.extend(notes + alike)
+    return [name], found
+
+
+def _label(given: Given, nodes: Nodes) -> str:
     """The column of labels, named, or of a usual name and with cells that may be classes.
+
+    It is empty if there is no such column.
 
     Raises:
         InputError: several columns, or none of a usual name, may be of labels.
     """
-    table = found.table
-    named = found.options.label
-    if named == NONE or (named and named == found.id):
-        return
+    table = nodes.table
+    options = given.options
+    named = options.label
+    if named == NONE or (named and named == nodes.id):
+        return ""
     if named:
         features.column(table, named, "label")
-    sizes = {name: _sizes(table, name) for name in table if name not in found.used - {named}}
-    usual = [named] if named else _usual(found, sizes)
+    sizes = {name: _sizes(table, name) for name in table if name not in nodes.used - {named}}
+    is_later = options.like is not None
+    usual = [named] if named else _usual(table, sizes, is_later)
     fit = [name for name in usual if _repeats(sizes[name], 2) or len(sizes[name]) <= FEW]
     fit = [name for name in fit if len(sizes[name]) > 1] or fit
     if len(fit) == 1 or (fit and fit[0].lower() in labels.COLUMNS[: labels.CLEAR]):
-        found.uses["label"] = fit[:1]
-        return
-    if found.options.like is not None:
-        return
+        return fit[0]
+    if is_later:
+        return ""
     likely = fit or _likely(table, sizes)
     perhaps = [f"{name} ({len(sizes[name])} values)" for name in likely or sizes if name]
     hint = "Name the column of classes with `label`"
     if perhaps:
         hint += f", perhaps {listed(perhaps, 4)}"
-    if not usual and (found.options.in_python or not likely):
-        found.notes.append(f"No column of labels was found. {hint}.")
-        return
+    if not usual and (options.in_python or not likely):
+        given.notes.append(f"No column of labels was found. {hint}.")
+        return ""
     message = "no column has a usual name of classes in the first line"
     if fit:
         message = f"several columns may hold the classes: {listed(fit)}"
@@ -114,12 +140,12 @@ def find_label(found: Look) -> None:
     raise InputError.plain("label", message, f"{hint}; or give {option('label', NONE)}")
 
 
-def _usual(found: Look, sizes: Sizes) -> list[str]:
+def _usual(table: pandas.DataFrame, sizes: Sizes, is_later: bool) -> list[str]:
     """Columns of usual names that may hold classes; a later table needs none."""
-    names = labels.COLUMNS if found.options.like is None else labels.COLUMNS[:1]
+    names = labels.COLUMNS[:1] if is_later else labels.COLUMNS
     usual = [columns.usual(sizes, [name]) for name in names]
     filled = [name for name in usual if name and sizes[name]]
-    return [name for name in filled if not _is_measure(found.table, name, sizes[name])]
+    return [name for name in filled if not _is_measure(table, name, sizes[name])]
 
 
 def _sizes(table: pandas.DataFrame, name: str) -> Counter[str]:
@@ -145,15 +171,3 @@ def _is_measure(table: pandas.DataFrame, name: str, values: Collection[str]) -> 
     numbers = pandas.to_numeric([*values], errors="coerce")
     is_axis = name.lower() == "y" and bool(columns.usual(table, ("x", "z")))
     return not np.isnan(numbers).any() and (is_axis or bool((numbers % 1 != 0).any()))
-
-
-def read(found: Look) -> None:
-    """Clean the labels of the kept rows, and check their split."""
-    held: list[bool] = []
-    if found.parts is not None:
-        found.parts = [found.parts[row] for row in found.table.index]
-        labels.check_parts(found.parts, found.ids, "split")
-        held = [part in labels.PARTS[1:] for part in found.parts]
-    for name in found.uses.get("label", ()):
-        found.labels, notes, alike = labels.cleaned(texts(found.table[name]), name, held)
-        found.notes += notes + alike

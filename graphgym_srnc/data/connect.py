@@ -7,7 +7,7 @@ import pandas
 
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import columns, edges, features, read, readings
-from graphgym_srnc.data.look import Look
+from graphgym_srnc.data.look import Given, Nodes
 from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.data.readings import Reading
 from graphgym_srnc.errors import InputError, option
@@ -15,57 +15,60 @@ from graphgym_srnc.errors import InputError, option
 WEIGHTS = ("weight", "weights", "w", "value", "strength")  # usual names, in lower case
 
 
-def connect(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
-    """Number the ends of links by the ids of the kept nodes, and read their weights."""
-    file = found.files[1]
-    ids = pandas.Index(columns.cells(found.table, reading.id), dtype=object).unique()
+def connect(
+    given: Given, nodes: Nodes, pairs: pandas.DataFrame, reading: Reading
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Edges ``[2, E]`` by numbers of the kept nodes, and their weights ``[E]`` if there are any."""
+    file = given.files[1]
+    ids = pandas.Index(columns.cells(nodes.table, reading.id), dtype=object).unique()
     cells = [columns.cells(pairs, end) for end in reading.ends]
     ends = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
-    unread = [name for name in pairs if name not in (*reading.ends, found.options.weight)]
-    _tell_ends(found, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
+    unread = [name for name in pairs if name not in (*reading.ends, given.options.weight)]
+    _tell_ends(given, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
     if reading.id in columns.ROWS:
         numbers = reading.id.replace("rows", "row numbers")
-        found.notes.append(
-            f"{file}: the ends {listed(reading.ends)} are {numbers} of {found.files[0]}"
+        given.notes.append(
+            f"{file}: the ends {listed(reading.ends)} are {numbers} of {given.files[0]}"
         )
-    if found.options.weight:
-        weights = _weights(found, pairs)
+    if given.options.weight:
+        weights = _weights(given, pairs)
     else:
         weights = np.ones(len(pairs))
-        _check_zeros(found, pairs[unread], reading)
+        _check_zeros(given, pairs[unread], reading)
     strange = (ends < 0) & (weights > 0)
     if strange.any():
-        _tell_unknown(found, pairs, reading, strange, ids)
+        _tell_unknown(given, nodes, pairs, reading, strange)
     kept = (ends >= 0).all(0) & (weights > 0)
-    found.edges = ends[:, kept].astype(np.int64)
-    if not (found.edges[0] != found.edges[1]).any():
+    made = ends[:, kept].astype(np.int64)
+    if not (made[0] != made[1]).any():
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
-    if found.options.weight:
-        found.edges, found.weights = edges.merged(found.edges, weights[kept], len(ids))
+    if given.options.weight:
+        return edges.merged(made, weights[kept], len(ids))
+    return made, None
 
 
-def _tell_ends(found: Look, unread: list[str], reading: Reading) -> None:
-    line = f"{found.files[1]}: links join the columns {listed(reading.ends)}"
-    if found.options.weight:
-        line += f", with weights from {found.options.weight}"
+def _tell_ends(given: Given, unread: list[str], reading: Reading) -> None:
+    line = f"{given.files[1]}: links join the columns {listed(reading.ends)}"
+    if given.options.weight:
+        line += f", with weights from {given.options.weight}"
     if unread:
         line += f"; not read: {listed(unread)}"
     weight = columns.usual(unread, WEIGHTS)
-    if weight and not found.options.weight:
+    if weight and not given.options.weight:
         line += f" ({option('weight', weight)} reads weights)"
-    found.chosen.append(line)
+    given.chosen.append(line)
     if unread:
-        found.unread.append(line)
+        given.unread.append(line)
 
 
-def _weights(found: Look, pairs: pandas.DataFrame) -> np.ndarray:
+def _weights(given: Given, pairs: pandas.DataFrame) -> np.ndarray:
     """The weight of each row of links; 0 = it is no link.
 
     Raises:
         InputError: a weight is no number of 0 or more.
     """
-    file = found.files[1]
-    column = features.column(pairs, found.options.weight, "weight")
+    file = given.files[1]
+    column = features.column(pairs, given.options.weight, "weight")
     values = features.parsed(column)[0].to_numpy()
     wrong = ~((values >= 0) & (values < features.LARGEST))
     if wrong.any():
@@ -78,11 +81,11 @@ def _weights(found: Look, pairs: pandas.DataFrame) -> np.ndarray:
         )
     zeros = int((values == 0).sum())
     if zeros:
-        found.notes.append(f"{file}: {counted(zeros, 'link')} of weight 0 left out")
+        given.notes.append(f"{file}: {counted(zeros, 'link')} of weight 0 left out")
     return values
 
 
-def _check_zeros(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None:
+def _check_zeros(given: Given, pairs: pandas.DataFrame, reading: Reading) -> None:
     """Tell that a column is 0 in some rows, which may mean that they are no links.
 
     Raises:
@@ -95,40 +98,42 @@ def _check_zeros(found: Look, pairs: pandas.DataFrame, reading: Reading) -> None
             continue
         told = f"{name} is 0 in {(values == 0).sum():,} of {len(pairs):,} rows"
         without = f"leave out those that mean no link with {option('weight', name)}"
-        if share >= 0.5 and not found.options.ends:
+        if share >= 0.5 and not given.options.ends:
             keep = option("ends", reading.ends)
             raise InputError.plain(
-                found.files[1], told, f"{without.capitalize()}, or keep all with {keep}"
+                given.files[1], told, f"{without.capitalize()}, or keep all with {keep}"
             )
-        found.notes.append(f"{found.files[1]}: {told}; {without}")
+        given.notes.append(f"{given.files[1]}: {told}; {without}")
 
 
 def _tell_unknown(
-    found: Look, pairs: pandas.DataFrame, reading: Reading, strange: np.ndarray, ids: pandas.Index
+    given: Given, nodes: Nodes, pairs: pandas.DataFrame, reading: Reading, strange: np.ndarray
 ) -> None:
     """Refuse links with ends that are no ids, or tell that they are left out."""
     cells = [columns.cells(pairs, name) for name in reading.ends]
     unknown = dict.fromkeys(cells[end][link] for link, end in np.argwhere(strange.T).tolist())
-    named = listed([repr(id) if id else "an empty cell" for id in unknown], 3)
+    named = listed([repr(cell) if cell else "an empty cell" for cell in unknown], 3)
     count = int(strange.any(0).sum())
-    if found.options.skip_missing:
-        found.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
+    if given.options.skip_missing:
+        given.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
         return
-    every = readings.readings(found.table, pairs, found.options._replace(id=None))
+    table = nodes.table
+    every = readings.readings(table, pairs, given.options._replace(id=None))
     others = [one.id for one in every if one.share == 1 and one.id not in ("", reading.id)]
-    others = [id for id in others if id in columns.ROWS or found.table[id].dtype.kind != "f"]
-    hint = f"Ids are those of {found.id or 'the index'}: {listed([*map(repr, ids)], 3)}"
+    others = [name for name in others if name in columns.ROWS or table[name].dtype.kind != "f"]
+    ids = [*dict.fromkeys(columns.cells(table, reading.id))]
+    hint = f"Ids are those of {nodes.id or 'the index'}: {listed([*map(repr, ids)], 3)}"
     hint += ". Fix the links, name the columns of ids with `id` and `ends`, or leave out these"
     hint += f" links with {option('skip_missing', True)}"
-    bare = {id.lstrip("0"): id for id in ids}
-    alike = [id for id in unknown if id.lstrip("0") in bare]
+    bare = {cell.lstrip("0"): cell for cell in ids}
+    alike = [cell for cell in unknown if cell.lstrip("0") in bare]
     if alike:
         hint = f"Leading zeros differ: the nodes have {bare[alike[0].lstrip('0')]!r}, the links"
         hint += f" {alike[0]!r}. Write both alike; read them as text, in pandas with dtype=str"
     if others:
         hint = f"The column {others[0]} holds such ids; name it with {option('id', others[0])}"
     raise InputError.plain(
-        found.files[1],
+        given.files[1],
         f"{count:,} of {len(pairs):,} links name ids that are not in the node table: {named}",
         hint,
     )

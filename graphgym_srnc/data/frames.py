@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Sequence
 
 import numpy as np
 import pandas
@@ -28,8 +29,7 @@ from graphgym_srnc.data import (
 )
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
-from graphgym_srnc.data.look import KINDS, Look
-from graphgym_srnc.data.readings import Reading
+from graphgym_srnc.data.look import KINDS, Given, Look, Nodes, Options
 from graphgym_srnc.errors import InputError, option
 
 # Uses of columns, in words.
@@ -43,39 +43,47 @@ MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be
 
 
 def look(
-    found: Look, nodes: pandas.DataFrame, sheet: pandas.DataFrame, others: bool = False
+    given: Given, nodes: pandas.DataFrame, sheet: pandas.DataFrame, others: bool = False
 ) -> Look:
     """Choose columns, clean labels and connect nodes.
 
-    ``found`` is filled and returned. ``nodes`` and the ``sheet`` of links may have a first line
-    that is a header or not. ``others`` = there are features beside those of columns and of links.
+    ``nodes`` and the ``sheet`` of links may have a first line that is a header or not.
+    ``others`` = there are features beside those of columns and of links.
     """
     limits.check_columns(nodes.shape[1], "nodes")
-    table = header.named(found, nodes)
-    found.rows = table.index
-    found.table = _without_lists(found, table.reset_index(drop=True))
-    found.uses = {kind: found.options.of_kind(kind) for kind in KINDS}
-    if found.options.id not in (None, "", *columns.ROWS):
-        features.column(found.table, str(found.options.id), "id")
-    pairs = links.links(found, sheet)
-    reading = readings.choose(found, pairs)
-    _find_id(found, reading)
-    _check_uses(found)
-    _find_addresses(found)
-    classes.find_split(found)
-    classes.find_label(found)
-    _one_row_for_each_id(found)
-    connect.connect(found, pairs, reading)
-    classes.read(found)
-    _find_features(found, others)
-    _tell_columns(found)
-    return found
+    frame = header.named(given, nodes)
+    table, numbers = _without_lists(frame.reset_index(drop=True), given.options.numbers)
+    given = given.having(numbers=numbers)
+    if given.options.id not in (None, "", *columns.ROWS):
+        features.column(table, str(given.options.id), "id")
+
+    pairs = links.links(given, table, sheet)
+    if links.ALL in given.options.ends:  # two columns are left
+        given = given.having(ends=())
+    reading = readings.choose(given, table, pairs)
+    id = _find_id(given.options, table, reading.id)
+    _check_uses(given.options, id)
+    uses = {kind: given.options.of_kind(kind) for kind in KINDS} | {"id": [id]}
+    own = _one_row_for_each_id(given, Nodes(frame.index, table, uses))
+    own = own.using(url=_addresses(given, own))
+
+    of_split, parts = classes.split(given, own)
+    own = own.using(split=of_split)
+    of_label, known = classes.label(given, own, parts)
+    own = own.using(label=of_label)
+    edges, weights = connect.connect(given, own, pairs, reading)
+    if given.options.numbers == ["*"]:
+        own = own.using(numbers=features.number_columns(own.table, own.used))
+    made = _features(given, own, others)
+    _tell_columns(given, own)
+    return Look(given.options, own, edges, weights, known, parts, made)
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     """The graph of what ``look`` found, perhaps with ``extra`` features ``[rows, D]``."""
     recipe, cells, own_blocks, names_of = found.made
-    table = found.table
+    nodes = found.nodes
+    table = nodes.table
     spectral = found.options.spectral
     blocks = [*own_blocks]
     columns_of = [*names_of]
@@ -98,7 +106,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         found.edges,
         joined,
         [*map(one_line, columns_of)],
-        features.as_written(table[found.id]),
+        features.as_written(table[nodes.id]),
         cells.texts,
         found.labels,
         found.parts,
@@ -108,9 +116,11 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     )
 
 
-def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
-    """A table in which a column of lists of numbers is a column for each place in them."""
-    numbers = [*found.options.numbers]
+def _without_lists(
+    table: pandas.DataFrame, numbers: Sequence[str]
+) -> tuple[pandas.DataFrame, list[str]]:
+    """A table with a column for each place in lists of numbers, and ``numbers`` with these."""
+    numbers = [*numbers]
     for name in [name for name in table if read.is_list(table[name])]:
         rows = [features.values(cell) for cell in table.pop(name)]
         if len({len(row) for row in rows}) > 1 or rows[0].dtype.kind not in features.NUMERIC:
@@ -122,28 +132,23 @@ def _without_lists(found: Look, table: pandas.DataFrame) -> pandas.DataFrame:
         if name in numbers:
             place = numbers.index(name)
             numbers[place : place + 1] = places
-    found.options = found.options._replace(numbers=numbers)
-    return table
+    return table, numbers
 
 
-def _find_id(found: Look, reading: Reading) -> None:
+def _find_id(options: Options, table: pandas.DataFrame, id: str) -> str:
     """The column of ids, by links or else by names; numbers of rows if there is no such column."""
-    table = found.table
-    options = found.options
-    id = reading.id
     if id in columns.ROWS:
         table.insert(0, id, columns.cells(table, id))
         if options.id is None:
-            id = columns.usual(columns.unique(table), (*columns.IDS, "name")) or id
-        elif options.id in table:
-            id = options.id
-    found.uses["id"] = [id]
+            return columns.usual(columns.unique(table), (*columns.IDS, "name")) or id
+        if options.id in table:
+            return options.id
+    return id
 
 
-def _check_uses(found: Look) -> None:
+def _check_uses(options: Options, id: str) -> None:
     """Refuse a second use of the columns of ids, labels and parts; ids may be texts too."""
-    options = found.options
-    held = {found.id: "ids", options.split: "parts"}
+    held = {id: "ids", options.split: "parts"}
     for use in ("label", "numbers", "categories", "text"):
         given = getattr(options, use)
         for name in [given] if use == "label" else given:
@@ -156,50 +161,53 @@ def _check_uses(found: Look) -> None:
         held.setdefault(options.label, "labels")
 
 
-def _find_addresses(found: Look) -> None:
-    """Count the cells of a column of web addresses that are none, and refuse it if most are."""
-    name = found.options.url
+def _addresses(given: Given, nodes: Nodes) -> list[str]:
+    """The column of web addresses, unless it has another use, after a count of other cells.
+
+    Raises:
+        InputError: most cells are no web addresses.
+    """
+    name = given.options.url
     if not name:
-        return
-    cells = texts(features.column(found.table, name, "url"))
-    others = [row for row, url in enumerate(names.addresses(cells)) if cells[row] != url]
-    total = sum(map(bool, cells))
-    if others:
+        return []
+    cells = pandas.Series(texts(features.column(nodes.table, name, "url")), nodes.table.index)
+    others = cells.index[cells != names.addresses(cells)]
+    total = int((cells != "").sum())
+    if len(others):
         text = (
             f"no web address in {len(others):,} of {total:,} cells of the column {name}"
-            f" ({found.places(pandas.Index(others[:1]))}: {cells[others[0]][:60]!r})"
+            f" ({nodes.places(others[:1], given.options.in_python)}: {cells[others[0]][:60]!r})"
         )
         if len(others) > MOST_OTHERS * total:
             hint = "Name another column, or write addresses that begin with https://"
             raise InputError.plain("url", text, hint)
-        found.notes.append(f"{text}. These nodes have no link.")
-    if name not in found.used:
-        found.uses["url"] = [name]
+        given.notes.append(f"{text}. These nodes have no link.")
+    return [] if name in nodes.used else [name]
 
 
-def _one_row_for_each_id(found: Look) -> None:
-    """Leave out rows that occur twice.
+def _one_row_for_each_id(given: Given, nodes: Nodes) -> Nodes:
+    """The nodes without rows that occur twice.
 
     Raises:
         InputError: nodes have no id or the same one.
     """
-    table = found.table
-    file = found.files[0]
-    ids = pandas.Series(found.ids, dtype=object)
+    table = nodes.table
+    file = given.files[0]
+    in_python = given.options.in_python
+    ids = pandas.Series(nodes.ids, dtype=object)
     blank = ids.index[(ids == "") | ids.str.lower().isin(labels.EMPTY) & ids.duplicated(keep=False)]
     if len(blank):
         raise InputError.plain(
             file,
-            f"{counted(len(blank), 'node')} without an id: {found.places(blank)}",
+            f"{counted(len(blank), 'node')} without an id: {nodes.places(blank, in_python)}",
             "Write an id there, or remove these rows",
         )
-    compared = [name for name in table if name not in columns.ROWS and (name or not found.id)]
+    compared = [name for name in table if name not in columns.ROWS and (name or not nodes.id)]
     repeated = ids.duplicated() & table[compared].astype(str).duplicated()
-    found.table = table[~repeated]
     ids = ids[~repeated]
     named = ids[ids.duplicated()].unique()
     if len(named):
-        where = found.places(ids.index[ids == named[0]])
+        where = nodes.places(ids.index[ids == named[0]], in_python)
         raise InputError.plain(
             file,
             f"{counted(len(named), 'id')} used for several nodes: {named[0]!r} in {where}",
@@ -207,58 +215,59 @@ def _one_row_for_each_id(found: Look) -> None:
         )
     if repeated.any():
         count = int(repeated.sum())
-        found.notes.append(f"{file}: {counted(count, 'row')} merged: equal to another row")
+        given.notes.append(f"{file}: {counted(count, 'row')} merged: equal to another row")
+    return nodes._replace(table=table[~repeated])
 
 
-def _find_features(found: Look, others: bool) -> None:
-    """Learn the recipe of features, or read it."""
-    options = found.options
-    if options.numbers == ["*"]:
-        found.uses["numbers"] = []
-        found.uses["numbers"] = features.number_columns(found.table, found.used)
+def _features(given: Given, nodes: Nodes, others: bool) -> features.Made:
+    """The features of the columns, by a new recipe or that of an earlier graph."""
+    options = given.options
     if options.like is None:
-        _learn(found)
+        made = _learnt(given, nodes)
     else:
-        _read_recipe(found, options.like)
-    if not (found.made.recipe or others or options.spectral):
+        made = _by_recipe(given, nodes.table, options.like)
+    if not (made.recipe or others or options.spectral):
         raise InputError.plain(
             "features",
-            f"no column is chosen of {columns.listing(found.table)}",
+            f"no column is chosen of {columns.listing(nodes.table)}",
             "Choose columns with `text`, `numbers` or `categories`; `embeddings` are features of"
             " your own; `spectral` makes features from the links alone",
         )
+    return made
 
 
-def _learn(found: Look) -> None:
-    table = found.table
-    text, numbers, categories = (found.uses[kind] for kind in KINDS)
-    found.made = features.learn(table, text, found.options.words, numbers, categories)
-    most = found.options.words.max_words
-    if text and len(found.made.recipe["text"]["words"]) == most:
+def _learnt(given: Given, nodes: Nodes) -> features.Made:
+    """Features by a new recipe."""
+    table = nodes.table
+    text, numbers, categories = (nodes.uses[kind] for kind in KINDS)
+    made = features.learn(table, text, given.options.words, numbers, categories)
+    most = given.options.words.max_words
+    if text and len(made.recipe["text"]["words"]) == most:
         line = f"words: only the {most:,} most frequent ones are features"
-        if not found.options.in_python:
+        if not given.options.in_python:
             line += f" ({option('max_words')} sets the number)"
-        found.chosen.append(line)
-    _tell_words_of_ids(found)
+        given.chosen.append(line)
+    if made.cells.texts is not None:
+        _tell_words_of_ids(given, nodes, made.cells.texts)
     for name in categories:
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:
-            found.notes.append(
+            given.notes.append(
                 f"{name} has {values:,} values for {len(table):,} nodes, and each is a feature. "
                 "Name a text in `text`."
             )
+    return made
 
 
-def _tell_words_of_ids(found: Look) -> None:
+def _tell_words_of_ids(given: Given, nodes: Nodes, documents: Sequence[str]) -> None:
     """Say that ids contain words, such as those of SND_USB_AUDIO, if the texts lack most of these.
 
     A word is at least three letters that occur in several ids, but not in most.
     """
-    name = "".join(found.uses.get("id", ""))
-    documents = found.made.cells.texts
-    if name not in found.table or documents is None or name in found.uses["text"]:
+    name = nodes.id
+    if name not in nodes.table or name in nodes.uses["text"]:
         return
-    words = [{*WORD_OF_ID.findall(id.lower())} for id in texts(found.table[name])]
+    words = [{*WORD_OF_ID.findall(id.lower())} for id in texts(nodes.table[name])]
     count = Counter(word for own in words for word in own)
     shared = {word for word, number in count.items() if 1 < number <= len(words) / 2}
     new = [
@@ -268,67 +277,70 @@ def _tell_words_of_ids(found: Look) -> None:
     if sum(map(bool, new)) < LEAST_NEW * len(new):
         return
     common = Counter(word for own in new for word in own).most_common(3)
-    columns = ",".join([name, *found.uses["text"]])
-    found.notes.append(
+    columns = ",".join([name, *nodes.uses["text"]])
+    given.notes.append(
         f"{name}: ids contain words that the texts lack, such as"
         f" {listed([word for word, _ in common])}. {option('text', columns)} reads them, too."
     )
 
 
-def _read_recipe(found: Look, recipe: features.Recipe) -> None:
-    """Take the recipe of an earlier graph, and tell how cells differ from those of its table."""
+def _by_recipe(given: Given, table: pandas.DataFrame, recipe: features.Recipe) -> features.Made:
+    """Features by the recipe of an earlier graph, after a note on cells unlike those of then."""
     if recipe.get("spectral"):
         raise InputError.plain(
             "like",
             "spectral features cannot be made for another graph",
             "Use a graph without `spectral`",
         )
-    absent = [name for name in found.options.columns if name not in found.table]
+    absent = [name for name in given.options.columns if name not in table]
     if absent:
         raise InputError.plain(
             "like",
-            f"{found.files[0]} lacks {listed(absent)}, of which the earlier graph was made",
-            f"Its columns are {columns.listing(found.table)}",
+            f"{given.files[0]} lacks {listed(absent)}, of which the earlier graph was made",
+            f"Its columns are {columns.listing(table)}",
         )
-    found.made = features.apply({**recipe}, found.table)
-    found.notes += features.drift(found.made)
+    made = features.apply({**recipe}, table)
+    given.notes.extend(features.drift(made))
+    return made
 
 
-def _tell_columns(found: Look) -> None:
-    """What each column is used for, and words for missing cells."""
-    in_python = found.options.in_python
+def _tell_columns(given: Given, nodes: Nodes) -> None:
+    """Tell what each column is used for, and words for missing cells."""
+    table = nodes.table
+    in_python = given.options.in_python
     nameless = "the index" if in_python else "the unnamed column"
     for use, meaning in EMPTY_CELLS.items():
         empty = {}
-        for name in (name for name in found.uses[use] if name in found.table):
-            cells = texts(found.table[name])
+        for name in (name for name in nodes.uses[use] if name in table):
+            cells = texts(table[name])
             known = features.present(cells, use)
             empty[name] = known.count("")
-            found.notes += labels.changes(name, cells, known, "empty")
-            if use == "numbers" and found.table[name].dtype.kind != "b":
-                found.notes += labels.changes(name, known, features.truth(known), "numbers")
+            given.notes.extend(labels.changes(name, cells, known, "empty"))
+            if use == "numbers" and table[name].dtype.kind != "b":
+                given.notes.extend(labels.changes(name, known, features.truth(known), "numbers"))
         counts = [f"{name} {count:,}" for name, count in empty.items() if count]
         if counts:
-            found.notes.append(f"empty cells, {meaning}: {listed(counts, SHOWN)}")
-    used = [
-        f"{words} from {listed([name or nameless for name in found.uses[use]])}"
+            given.notes.append(f"empty cells, {meaning}: {listed(counts, SHOWN)}")
+    told = [
+        f"{words} from {listed([name or nameless for name in nodes.uses[use]])}"
         for use, words in USES.items()
-        if found.uses.get(use)
+        if nodes.uses[use]
     ]
-    free = [name for name in found.table if name not in found.used and not _is_index(found, name)]
+    used = nodes.used
+    free = [name for name in table if name not in used and not _is_index(table, name, in_python)]
     if free:
         unread = f"not read: {listed([name or nameless for name in free])}"
-        if found.options.like is None:
+        if given.options.like is None:
             unread += f" ({listed([*map(option, KINDS)])} read columns)"
-        used.append(unread)
-    line = f"columns: {'; '.join(used)}"
-    found.chosen.append(line)
+        told.append(unread)
+    line = f"columns: {'; '.join(told)}"
+    given.chosen.append(line)
     if free:
-        found.unread.append(line)
+        given.unread.append(line)
 
 
-def _is_index(found: Look, name: str) -> bool:
+def _is_index(table: pandas.DataFrame, name: str, in_python: bool) -> bool:
     """Whether a column without a name counts the rows of a frame."""
     if name:
         return name.startswith("Unnamed: ")
-    return found.options.in_python or read.is_counter(found.table[name])
+    return in_python or read.is_counter(table[name])

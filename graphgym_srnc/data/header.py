@@ -12,13 +12,13 @@ from graphgym_srnc.data import columns, labels, read
 from graphgym_srnc.errors import InputError, option
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.look import Look
+    from graphgym_srnc.data.look import Given
 
 SHOWN = 1000  # rows below the first one by which it is recognised as a header
 
 
 def named(
-    found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None = None
+    given: Given, sheet: pandas.DataFrame, ids: Collection[str] | None = None
 ) -> pandas.DataFrame:
     """A sheet with names of columns: its first line, or 1, 2, ... if that is a row.
 
@@ -26,7 +26,7 @@ def named(
     """
     if not read.is_bare(sheet):
         return sheet
-    file = found.files[ids is not None]
+    file = given.files[ids is not None]
     if is_of_r(sheet) and (sheet.iloc[1:, -1] == "").all():  # lines end with a separator
         sheet = sheet.iloc[:, :-1]
     counts = read.is_counter(sheet.iloc[1:, 0]) and not sheet.iloc[0].isin([*(ids or ())]).any()
@@ -35,18 +35,18 @@ def named(
     if ids is None:
         read.check_lengths(sheet, file)
     sheet = sheet.fillna("") if sheet.isna().any(axis=None) else sheet
-    if _is_header(found, sheet, ids):
+    if _is_header(given, sheet, ids):
         # The first cell leaves few rows, whose other cells are compared.
         alike = np.flatnonzero(sheet.iloc[:, 0] == sheet.iloc[0, 0])
         repeated = alike[(sheet.iloc[alike] == sheet.iloc[0]).all(axis=1)][1:]
         if len(repeated):
             place = sheet.index[repeated[0]]
-            found.notes.append(
+            given.notes.append(
                 f"{file}: {sheet.index.name} {place:,} repeats the header and is left out"
             )
         return read.headed(sheet.iloc[np.delete(np.arange(len(sheet)), repeated)], file)
     what = "a node" if ids is None else "a link"
-    found.notes.append(
+    given.notes.append(
         f"{file}: the first line, {_begin(sheet)}, is read as {what}; columns are 1, 2, ..."
     )
     return sheet.set_axis([str(place + 1) for place in sheet], axis=1)
@@ -70,14 +70,14 @@ def _begin(sheet: pandas.DataFrame) -> str:
     return short(",".join(sheet.iloc[0]).rstrip(","), 40)
 
 
-def _is_header(found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None) -> bool:
+def _is_header(given: Given, sheet: pandas.DataFrame, ids: Collection[str] | None) -> bool:
     """Whether the first line has the names of columns rather than cells of a row.
 
     Raises:
         InputError: it counts, as names that pandas gives do, and may be a row.
     """
-    options = found.options
-    file = found.files[ids is not None]
+    options = given.options
+    file = given.files[ids is not None]
     first = sheet.iloc[0]
     below = sheet.iloc[1 : SHOWN + 1]
     below = below[(below != first).any(axis=1)]
@@ -91,7 +91,7 @@ def _is_header(found: Look, sheet: pandas.DataFrame, ids: Collection[str] | None
     if is_name or (first.iloc[0] == "" and (below.iloc[:, 0] != "").all()):
         if any(is_cell) and not is_usual and not counts:
             values = listed([*map(repr, first[is_cell])], 3)
-            found.notes.append(
+            given.notes.append(
                 f"{file}: the first line, {_begin(sheet)}, is read as names of columns, although "
                 f"{values} may be cells like those below"
             )

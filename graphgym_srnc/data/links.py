@@ -11,29 +11,27 @@ from graphgym_srnc.data import columns, header, read
 from graphgym_srnc.errors import InputError, option
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.look import Look
+    from graphgym_srnc.data.look import Given
 
 SMALL = 6  # number of rows below which a square of numbers may be a list of links
 ALL = "*"  # in place of the second end: all other columns
 
 
-def links(found: Look, sheet: pandas.DataFrame) -> pandas.DataFrame:
-    """The links of a sheet, a row each, of two columns of ids or more."""
-    table = found.table
-    file = found.files[1]
-    options = found.options
+def links(given: Given, table: pandas.DataFrame, sheet: pandas.DataFrame) -> pandas.DataFrame:
+    """The links of a sheet, a row each, of two columns of ids or more of the nodes of a table."""
+    file = given.files[1]
+    options = given.options
     names = {*columns.unique(table), columns.usual(table, columns.IDS) or table.columns[0]}
     ids = {cell for name in names for cell in columns.cells(table, name)}
     if not options.ends:
-        matrix = _of_matrix(found, sheet, ids)
+        matrix = _of_matrix(file, sheet, ids, len(table))
         if matrix is not None:
-            found.notes.append(f"{file}: it is read as an adjacency matrix")
+            given.notes.append(f"{file}: it is read as an adjacency matrix")
             return matrix
-    frame = header.named(found, sheet, ids)
-    _check_ends(found, frame)
+    frame = header.named(given, sheet, ids)
+    _check_ends(given, frame)
     if ALL in options.ends:
         melted = frame.melt([options.ends[0]], value_name="neighbour")
-        found.options = options._replace(ends=())  # two columns are left
         return melted.loc[melted["neighbour"] != "", [options.ends[0], "neighbour"]]
     if "1" in frame and sheet.isna().any(axis=None) and not options.ends:
         lengths = sheet.notna().sum(axis=1)
@@ -49,7 +47,7 @@ def links(found: Look, sheet: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _of_matrix(
-    found: Look, sheet: pandas.DataFrame, ids: Collection[str]
+    file: str, sheet: pandas.DataFrame, ids: Collection[str], num_nodes: int
 ) -> pandas.DataFrame | None:
     """The links of an adjacency matrix by names of its rows, or else by numbers of rows.
 
@@ -75,20 +73,19 @@ def _of_matrix(
         return None
     frame = read.entries(values[values.index].to_numpy(), values.index)
     if isinstance(values.index, pandas.RangeIndex):
-        if len(values) != len(found.table):
+        if len(values) != num_nodes:
             raise InputError.plain(
-                found.files[1],
-                f"it is an adjacency matrix of {len(values):,} nodes, and there are"
-                f" {len(found.table):,}",
+                file,
+                f"it is an adjacency matrix of {len(values):,} nodes, and there are {num_nodes:,}",
                 "Give it one row and one column for each node",
             )
         frame.attrs["rows"] = "rows from 0"
     return frame
 
 
-def _check_ends(found: Look, frame: pandas.DataFrame) -> None:
+def _check_ends(given: Given, frame: pandas.DataFrame) -> None:
     """Refuse links of one column, and ends that the options name wrongly."""
-    options = found.options
+    options = given.options
     absent = [name for name in options.ends if name not in (ALL, *frame)]
     if absent:
         problem = f"it has no column {listed(absent)}"
@@ -98,4 +95,4 @@ def _check_ends(found: Look, frame: pandas.DataFrame) -> None:
         problem = "it has not two columns. Write the ids of two nodes on each line"
     else:
         return
-    raise InputError.plain(found.files[1], problem, f"Its columns are {columns.listing(frame)}")
+    raise InputError.plain(given.files[1], problem, f"Its columns are {columns.listing(frame)}")

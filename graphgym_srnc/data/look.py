@@ -1,9 +1,9 @@
-"""What was chosen of a node table and its links, and what was found in them so far."""
+"""What is given with a node table and its links, and what is found in them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -51,23 +51,27 @@ class Options(NamedTuple):
         return {name for name in given if name and name not in (NONE, "*") and not name.isdecimal()}
 
 
-@dataclass
-class Look:
-    """What a node table and its links hold, as far as they could be read."""
+@dataclass(frozen=True)
+class Given:
+    """The names of a node table and of its links, their options, and what users are told."""
 
-    files: tuple[str, str]  # names of the two tables
+    files: tuple[str, str]
     options: Options = Options()
-    table: pandas.DataFrame = field(default_factory=pandas.DataFrame)  # kept rows of nodes
-    rows: pandas.Index = field(default_factory=lambda: pandas.Index([]))  # of the file's nodes
-    uses: dict[str, list[str]] = field(default_factory=dict)  # columns by use, such as "label"
-    labels: list[str] | None = None  # [V], empty for none, as are the parts of the split
-    parts: list[str] | None = None  # of all rows at first
-    edges: np.ndarray = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
-    weights: np.ndarray | None = None  # of the edges [E]
-    made: features.Made = field(default_factory=lambda: features.Made({}))
     chosen: list[str] = field(default_factory=list)  # which columns are read
     unread: list[str] = field(default_factory=list)  # those of ``chosen`` that name others
     notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
+
+    def having(self, **options: Any) -> Given:
+        """The same with some other options; users are told the same."""
+        return replace(self, options=self.options._replace(**options))
+
+
+class Nodes(NamedTuple):
+    """Rows of a node table, and its columns by use, such as ``label``."""
+
+    lines: pandas.Index  # of the rows of the file
+    table: pandas.DataFrame  # kept rows
+    uses: dict[str, list[str]]
 
     @property
     def used(self) -> set[str]:
@@ -84,10 +88,26 @@ class Look:
         """The ids of the kept rows."""
         return columns.cells(self.table, self.id)
 
-    def places(self, rows: pandas.Index) -> str:
-        """Where rows of the node table are, for example ``lines 2 and 7`` of its file."""
-        first = 0 if self.rows.name or self.options.in_python else 1
-        word = self.rows.name or "row"
-        shown = listed([str(place + first) for place in self.rows[rows]], 3)
-        counted = " (counted from 0)" if self.options.in_python else ""
+    def using(self, **uses: list[str]) -> Nodes:
+        """The same rows with columns of another use."""
+        return self._replace(uses=self.uses | uses)
+
+    def places(self, rows: pandas.Index, in_python: bool) -> str:
+        """Where some rows are, for example ``lines 2 and 7`` of the file."""
+        first = 0 if self.lines.name or in_python else 1
+        word = self.lines.name or "row"
+        shown = listed([str(place + first) for place in self.lines[rows]], 3)
+        counted = " (counted from 0)" if in_python else ""
         return f"{word}s {shown}{counted}" if len(rows) > 1 else f"{word} {shown}{counted}"
+
+
+class Look(NamedTuple):
+    """What a node table and its links hold."""
+
+    options: Options
+    nodes: Nodes
+    edges: np.ndarray
+    weights: np.ndarray | None  # of the edges [E]
+    labels: list[str] | None  # [V], empty for none, as are the parts of the split
+    parts: list[str] | None
+    made: features.Made

@@ -20,7 +20,7 @@ from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.errors import InputError, option
 
 if TYPE_CHECKING:
-    from graphgym_srnc.data.look import Look, Options
+    from graphgym_srnc.data.look import Given, Options
 
 Ends = tuple[str, str]
 
@@ -82,50 +82,50 @@ def _pairs(links: pandas.DataFrame, share: dict[str, float]) -> list[Ends]:
     return _usual_pairs(rest)
 
 
-def choose(found: Look, links: pandas.DataFrame) -> Reading:
+def choose(given: Given, table: pandas.DataFrame, links: pandas.DataFrame) -> Reading:
     """The one of several readings, or one of usual names whose ids the caller has to check.
 
     Raises:
         InputError: several readings give different graphs, or there is none.
     """
-    several = readings(found.table, links, found.options)
+    several = readings(table, links, given.options)
     if not several:
-        pair = named_ends(links, found.options)
+        pair = named_ends(links, given.options)
         if pair is None:
             raise InputError.plain(
-                found.files[1],
+                given.files[1],
                 "no two columns hold ids of the node table",
                 f"Its columns are {columns.listing(links)}. Name two with"
                 f" {option('ends', ('A', 'B'))}",
             )
-        return Reading(usual_id(found.table, found.options), pair)
+        return Reading(usual_id(table, given.options), pair)
     least = min(one.rank for one in several)
     best = [one for one in several if one.rank == least]
     if len(best) == 1:
         return best[0]
-    graphs = {_graph(found.table, links, one): one for one in reversed(best)}
+    graphs = {_graph(table, links, one): one for one in reversed(best)}
     if len(graphs) > 1:
-        raise _unclear(found, links, [*graphs.values()][::-1])
+        raise _unclear(given, links, [*graphs.values()][::-1])
     return best[0]
 
 
-def _by_id(found: Look, name: str) -> str:
+def _by_id(given: Given, name: str) -> str:
     """How to choose a column of ids, or the index of a frame, whose name is empty."""
-    return option("id", name) if name or not found.options.in_python else "`rename_axis('id')`"
+    return option("id", name) if name or not given.options.in_python else "`rename_axis('id')`"
 
 
-def _unclear(found: Look, links: pandas.DataFrame, best: list[Reading]) -> InputError:
+def _unclear(given: Given, links: pandas.DataFrame, best: list[Reading]) -> InputError:
     """The error that lists several readings, and the option that selects each."""
     ways = []
     for one in best:
-        way = [] if all(one.id == other.id for other in best) else [_by_id(found, one.id)]
+        way = [] if all(one.id == other.id for other in best) else [_by_id(given, one.id)]
         if any(one.ends != other.ends for other in best):
             way.append(option("ends", one.ends))
         ways.append(" ".join(way))
     if any("1" in one.ends for one in best) and links.shape[1] > 2:
         ways.insert(0, option("ends", ("1", ALL)))
     hint = f"Choose one with {listed(ways, 4).replace(' and ', ' or ')}"
-    return InputError.plain(found.files[1], "its links can be read in several ways", hint)
+    return InputError.plain(given.files[1], "its links can be read in several ways", hint)
 
 
 def _graph(table: pandas.DataFrame, links: pandas.DataFrame, one: Reading) -> bytes:
