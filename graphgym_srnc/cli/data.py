@@ -37,19 +37,18 @@ def main(args: argparse.Namespace) -> None:
 def list_data(root: str) -> None:
     """Print each data set's name, whether its raw files are here, and where they belong."""
     from graphgym_srnc.core.text import aligned
-    from graphgym_srnc.data.catalogue import known_names, raw_folder, resolve
+    from graphgym_srnc.data import catalogue
     from graphgym_srnc.data.home import folder_of
     from graphgym_srnc.shifts import names
 
-    places = {name: (resolve(name)[0], raw_folder(*resolve(name))) for name in known_names()}
-    for name in ("acmv9", "citationv1", "dblpv7"):
-        places[f"cross_graph: {name}"] = "citation", f"{name}.mat"
-    for name in ("Blog1", "Blog2"):
-        places[f"cross_graph: {name}"] = "blog", f"{name}.mat"
-    for name in ("CN", "DE", "FR", "JP", "RU", "US"):
-        places[f"cross_graph: MAG_{name}"] = "mag", f"MAG_{name}_labels_20.pt"
-    for name in ("citation-v1", "dblp-v4", "acm-v8"):
-        places[f"ocnnc: {name}"] = "ocnnc", f"{name}.mat"
+    places = {}
+    for name in catalogue.known_names():
+        family, member = catalogue.resolve(name)
+        places[name] = family, catalogue.raw_folder(family, member)
+    for family, networks in catalogue.NETWORKS.items():
+        shift = "ocnnc" if family == "ocnnc" else "cross_graph"
+        for name in networks:
+            places[f"{shift}: {name}"] = family, catalogue.network_file(family, name)
     rows = [("dataset.name", "here", "raw files")]
     for name, (family, place) in places.items():
         path = folder_of(family, root) / place

@@ -23,6 +23,14 @@ FAMILIES = {
     "OGB": ("ogbn-arxiv", "ogbn-products"),
 }
 
+# Networks of the shifts ``cross_graph`` and ``ocnnc``, by the folder of their files.
+NETWORKS = {
+    "citation": ("acmv9", "citationv1", "dblpv7"),
+    "blog": ("Blog1", "Blog2"),
+    "mag": ("MAG_CN", "MAG_DE", "MAG_FR", "MAG_JP", "MAG_RU", "MAG_US"),
+    "ocnnc": ("citation-v1", "dblp-v4", "acm-v8"),
+}
+
 # Names of the classes of a data set, in the order of their numbers, by its full name.
 CLASS_NAMES = {
     "Planetoid/Cora": (
@@ -132,6 +140,11 @@ def raw_folder(family: str, member: str) -> str:
     is_lower = family in ("CitationFull", "Airports")
     folder = member.lower() if is_lower else member.replace("-", "_")
     return f"{folder}/raw".removeprefix("/")
+
+
+def network_file(family: str, name: str) -> str:
+    """The file of one of :data:`NETWORKS`."""
+    return f"{name}_labels_20.pt" if family == "mag" else f"{name}.mat"
 
 
 def _join(family: str, member: str) -> str:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from graphgym_srnc.data import cleaning, home, untrusted
+from graphgym_srnc.data import catalogue, cleaning, home, untrusted
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import regular
 
@@ -88,17 +88,16 @@ OCNNC = Family(
     ("adjacency_matrix", "features", "labels"),
 )
 
-# Papers of ogbn-mag by country, as Liu et al., Pairwise Alignment ..., ICML 2024, publish them.
-MAG = tuple(f"MAG_{country}" for country in ("CN", "DE", "FR", "JP", "RU", "US"))
-
 
 def mag_file(name: str, root: str = "", key: str = "name") -> Path:
-    """The file of a network of :data:`MAG`, which its authors publish where no program can get it.
+    """The file of a country's papers in ogbn-mag, which no program can download.
+
+    Liu et al., "Pairwise Alignment ...", ICML 2024, publish it.
 
     Raises:
         InputError: it is not in the data folder.
     """
-    file = home.folder_of("mag", root) / f"{name}_labels_20.pt"
+    file = home.folder_of("mag", root) / catalogue.network_file("mag", name)
     if not file.is_file():
         raise InputError.plain(
             key,

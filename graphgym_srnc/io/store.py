@@ -291,9 +291,9 @@ def seeds(first: int, repeat: int) -> range:
     return range(first, first + repeat)
 
 
-def refuse_present(path: Path, seeds: Sequence[int], file: str = "") -> None:
-    """Refuse seeds of an experiment that have a directory, or a file in it."""
-    present = [seed for seed in seeds if (path / str(seed) / file).exists()]
+def refuse_present(path: Path, seeds: Sequence[int]) -> None:
+    """Refuse seeds of an experiment that have a directory."""
+    present = [seed for seed in seeds if (path / str(seed)).exists()]
     if present:
         raise InputError.plain(
             "out_dir", f"{path} contains runs ({in_words(present)})", code="runs_exist"

@@ -60,7 +60,7 @@ def keys(runs: DataFrame) -> list[str]:
             found.append("shen2025uaga")
         data = ",".join(pair).split(",") if kind == "cross_graph" else [name]
         for one in data if kind not in ("file", "synthetic") else ():
-            if one in ("acmv9", "citationv1", "dblpv7", "Blog1", "Blog2"):
+            if one in (*catalogue.NETWORKS["citation"], *catalogue.NETWORKS["blog"]):
                 found.append("shen2020acdne")
             if one.startswith("MAG_"):
                 found += ["liu2024pairalign", "hu2020ogb"]

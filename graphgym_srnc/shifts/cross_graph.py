@@ -13,7 +13,7 @@ from graphgym_srnc.core.options import Natural, Range
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import catalogue, datasets, files
 from graphgym_srnc.data.names import check_features, of_folder
-from graphgym_srnc.data.networks import BLOG, CITATION, MAG, mag_file
+from graphgym_srnc.data.networks import BLOG, CITATION, mag_file
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.shifts import splits
 from graphgym_srnc.shifts.splits import Nodes, classes_of, relabelled
@@ -22,7 +22,7 @@ from graphgym_srnc.shifts.union import one_label_space, union
 NETWORKS = {name: family for family in (CITATION, BLOG) for name in family.nodes}
 # Networks of PyG that have the same features and classes within a family.
 OF_PYG = [name for name in catalogue.known_names() if name.startswith(("Airports", "Twitch"))]
-PUBLIC = (*NETWORKS, *MAG, *OF_PYG)
+PUBLIC = (*NETWORKS, *catalogue.NETWORKS["mag"], *OF_PYG)
 
 # Share of the labelled source nodes that stays unlabelled if classes are masked. If only nodes of
 # masked classes were unlabelled, the index sets would reveal them.
@@ -102,7 +102,7 @@ def build(
         "target": target,
         "split_seed": split_seed,
         "unseen": hidden,
-        "cleaned": splits.added(graph.cleaned, other.cleaned),
+        "cleaned": splits.cleaned(graph, other),
     }
     if unread:
         info["unread"] = unread
@@ -235,7 +235,8 @@ def _read(role: str, path: str, root: str) -> tuple[Data, tuple[str, ...], list[
     if path in OF_PYG:
         with renamed({"name": role}):
             return datasets.load(path, root), (), [], path
-    file = mag_file(path, root, role) if path in MAG else own_file(path, root, role)
+    is_mag = path in catalogue.NETWORKS["mag"]
+    file = mag_file(path, root, role) if is_mag else own_file(path, root, role)
     assert file is not None  # public networks have been read above
     key = f"cross_graph.{role} {file.name}"
     try:

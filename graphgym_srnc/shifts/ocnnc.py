@@ -69,6 +69,6 @@ def build(
             "target": target_name,
             "split_seed": split_seed,
             "unseen": [c for c in splits.classes_of(other.y) if c >= KNOWN],
-            "cleaned": splits.added(graph.cleaned, other.cleaned),
+            "cleaned": splits.cleaned(graph, other),
         },
     )

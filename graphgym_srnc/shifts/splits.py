@@ -90,9 +90,9 @@ def cut(order: Tensor, *ends: int) -> list[Tensor]:
     return [part.sort().values for part in order.tensor_split(ends)]
 
 
-def added(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
-    """The sum of two counts of what was cleaned in a graph, by what it is."""
-    return {key: counts[key] + others[key] for key in counts}
+def cleaned(*graphs: Data) -> dict[str, int]:
+    """How much was cleaned in all graphs together, by what it is."""
+    return {key: sum(graph.cleaned[key] for graph in graphs) for key in graphs[0].cleaned}
 
 
 def classes_of(y: Tensor) -> list[int]:
@@ -283,13 +283,12 @@ def one_graph_task(
     num_known: int,
     *,
     open_set: bool = False,
-    class_names: tuple[str, ...] = (),
-    info: Mapping[str, Any],
-    oracle: ShiftTask | None = None,
-    val_may_teach: bool = False,
-    scored: bool = True,
+    **options: Any,
 ) -> ShiftTask:
-    """A task on one graph, whose pool contains all nodes except the training nodes."""
+    """A task on one graph, whose pool contains all nodes except the training nodes.
+
+    ``options`` are other fields of the task.
+    """
     return ShiftTask(
         name,
         graph,
@@ -300,11 +299,7 @@ def one_graph_task(
         pool=others(graph.num_nodes, nodes.train),
         num_known=num_known,
         open_set=open_set,
-        class_names=class_names,
-        info=info,
-        oracle=oracle,
-        val_may_teach=val_may_teach,
-        scored=scored,
+        **options,
     )
 
 
@@ -318,13 +313,13 @@ def masked_task(
     class_names: Sequence[str] = (),
     info: Mapping[str, Any],
     oracle_train: Tensor | None = None,
-    val_may_teach: bool = False,
-    scored: bool = True,
+    **options: bool,
 ) -> ShiftTask:
     """A task on one graph whose classes ``unseen`` are relabelled as unknown, with its oracle.
 
     ``data`` has the original classes, and ``class_names`` their names. By default only a task in
-    open-set shift has an oracle, which trains on ``nodes.train`` and ``nodes.extra``.
+    open-set shift has an oracle, which trains on ``nodes.train`` and ``nodes.extra``. ``options``
+    are ``val_may_teach`` and ``scored``.
     """
     classes = classes_of(data.y)
     known = [c for c in classes if c not in unseen]
@@ -340,8 +335,7 @@ def masked_task(
             open_set=False,
             class_names=class_names,
             info=info,
-            val_may_teach=val_may_teach,
-            scored=scored,
+            **options,
         )
     masking = {"unseen": [c for c in classes if c not in known], "cleaned": dict(data.cleaned)}
     return one_graph_task(
@@ -353,8 +347,7 @@ def masked_task(
         class_names=tuple(class_names[c] for c in known) if class_names else (),
         info={**masking, **info},
         oracle=oracle,
-        val_may_teach=val_may_teach,
-        scored=scored,
+        **options,
     )
 
 

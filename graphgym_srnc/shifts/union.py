@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.shifts import splits
 
 
 def union(graphs: Sequence[Data]) -> Data:
@@ -27,7 +28,7 @@ def union(graphs: Sequence[Data]) -> Data:
         y=torch.cat([graph.y for graph in graphs]),
         domain=torch.repeat_interleave(sizes),
         num_nodes=int(sizes.sum()),
-        cleaned={key: sum(one.cleaned[key] for one in graphs) for key in graphs[0].cleaned},
+        cleaned=splits.cleaned(*graphs),
     )
     if any(graph.edge_weight is not None for graph in graphs):
         joined.edge_weight = torch.cat([_weights(graph) for graph in graphs])

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import folder, folder_files, read
 from graphgym_srnc.data.cleaning import strided
-from graphgym_srnc.data.labels import EMPTY, NEW_LABEL, cleaned
+from graphgym_srnc.data.labels import EMPTY, NEW_LABEL, UNKNOWN, cleaned
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
@@ -27,8 +27,6 @@ from graphgym_srnc.own.discover.clusters import Discovery
 if TYPE_CHECKING:
     import pandas
 
-# Label of nodes of no known class; it has no training node, so it stays the unknown class.
-UNKNOWN = "unknown"
 NEAR = 0.8  # similarity of names, from 0 to 1, from which one may be a typing error of the other
 LEAST = 5  # training nodes of a named class, as many as SRNC+ has folds of the labels
 

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from torch import Tensor
 
 from graphgym_srnc.core import text
+from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.data.names import Names, check_features, other_features
 from graphgym_srnc.own.discover.clusters import Discovery
 from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group, weighted
@@ -31,7 +32,6 @@ ALIKE = 0.5  # least similarity to an earlier class if no class has the same nam
 LONGEST = 24  # letters of a name in print
 SHOWN = 3  # most earlier classes of the nodes of a class in print
 MOVES = 10  # most changes from one class to another in print
-UNKNOWN = "unknown"
 HEADS = [
     "class",
     "status",
