@@ -25,7 +25,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.gym import run as gym_run
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.plots import events
-from graphgym_srnc.plots.tensorboard import TensorBoard
+from graphgym_srnc.plots.tensorboard import Extras, TensorBoard
 from graphgym_srnc.train import trainer
 from graphgym_srnc.train.diagnostics import judge
 
@@ -90,7 +90,7 @@ def fit(callbacks=()) -> tuple[trainer.RunRecord, Noisy]:
 
 
 def watch(directory: Path, settings: dict | None = None, **options) -> trainer.RunRecord:
-    board = TensorBoard(directory, **{"full": True} | options)
+    board = TensorBoard(directory, Extras(**{"figures": True, "full": True} | options))
     record, method = fit([board])
     record.verdict = judge(method, sixty_nodes(), record.first)
     record.verdict["sentences"]["agreement"] = "It often changed its mind."

@@ -65,11 +65,15 @@ def known_names(task: ShiftTask) -> list[str]:
     """One name per output, fit to be shown: known classes, then ``unknown`` in open-set shift."""
     names = list(map(clean, task.class_names[: task.num_known]))
     if not names:
-        label = task.target.y
-        true = getattr(task.target, "y_true", task.target.y)
-        first = [true[label == index][:1].tolist() for index in range(task.num_known)]
-        names = [str(original[0] if original else index) for index, original in enumerate(first)]
+        names = list(map(str, original_labels(task)))
     return [*names, "unknown"] if task.open_set else names
+
+
+def original_labels(task: ShiftTask) -> list[int]:
+    """Original class number of each known class."""
+    y = task.source.y[task.train]
+    y_true = getattr(task.source, "y_true", task.source.y)
+    return [int(y_true[task.train][y == label][0]) for label in range(task.num_known)]
 
 
 def unseen_names(task: ShiftTask, numbers: Sequence[int], before: str = "unseen ") -> list[str]:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 import torch
 from torch_geometric import seed_everything
@@ -28,7 +28,7 @@ from graphgym_srnc.io.records import CHECKPOINT, Result
 from graphgym_srnc.io.settings import flatten
 from graphgym_srnc.io.store import Experiment
 from graphgym_srnc.methods.shared.base import Method
-from graphgym_srnc.plots.tensorboard import TensorBoard
+from graphgym_srnc.plots.tensorboard import Extras, TensorBoard
 from graphgym_srnc.shifts.cross_graph import own_file
 from graphgym_srnc.train import held_out
 from graphgym_srnc.train.diagnostics import judge
@@ -36,15 +36,6 @@ from graphgym_srnc.train.model import FILE, UNKNOWN, TrainedModel, original_labe
 from graphgym_srnc.train.trainer import Episode
 
 RECORDED = "fingerprint selection score stopped warnings verdict held_out val test".split()
-
-
-class Extras(NamedTuple):
-    """What a run leaves behind beside its record, see ``TensorBoard``; it changes no number."""
-
-    tensorboard: bool = True
-    figures: bool = False
-    full: bool = False
-    pdf: bool = False
 
 
 @dataclass(eq=False)
@@ -75,7 +66,7 @@ class Recorder:
         if self.board is None:
             # Only now, since a method may still refuse its task when it starts.
             directory = self.experiment.begin(self.seed, anew=not episode.number)
-            self.board = TensorBoard(directory, *self.extras, start=episode.number)
+            self.board = TensorBoard(directory, self.extras, episode.number)
         self.board(episode, method, task)
         done = "done"
         if episode.val:

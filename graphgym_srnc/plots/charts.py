@@ -88,12 +88,13 @@ def reliability_figure(curves: Mapping[str, Sequence[Sequence[float]]], title: s
 
     ``curves`` are those of ``graphgym_srnc.train.metrics.reliability``.
     """
+    from graphgym_srnc.train.metrics import expected_calibration_error  # imports torch
+
     figure, axes = panel(None, (4.8, 4.4))
     axes.plot([0, 1], [0, 1], color=PALE, linewidth=1, zorder=0)
     for index, (name, curve) in enumerate(curves.items()):
-        sure, right, count = (np.array(part, dtype=float) for part in zip(*curve))
-        error = (count * np.abs(right - sure)).sum() / count.sum()
-        label = f"{name}, ECE {100 * error:.1f} %"
+        sure, right, _ = zip(*curve)
+        label = f"{name}, ECE {100 * expected_calibration_error(curve):.1f} %"
         axes.plot(sure, right, **look(index, MARKERS[index]), markersize=4, label=label)
     axes.set(ylabel="share that is right", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), title=title)
     axes.set_xlabel("probability of the predicted class")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple
 
 import numpy as np
 import pandas
@@ -35,29 +35,39 @@ Arrays = tuple[np.ndarray, ...]
 MAX_DRAWN = 1000  # maximum number of nodes in a figure, for which t-SNE takes about 4 seconds
 
 
+class Extras(NamedTuple):
+    """What a run leaves behind beside its record; it changes no number.
+
+    Args:
+        events: whether to write TensorBoard events.
+        figures: whether to draw the confusion matrix and the map of the selected classifier.
+        full: whether to draw a map of each embedding and the reliability too.
+        pdf: whether to write figures as PDF too.
+    """
+
+    events: bool = True
+    figures: bool = False
+    full: bool = False
+    pdf: bool = False
+
+
 @dataclass(eq=False)
 class TensorBoard:
     """Callback that writes TensorBoard events and figures.
 
     Args:
         directory: directory of the run, for events; figures are also written to ``figures/``.
-        events: whether to write TensorBoard events.
-        figures: whether to draw the confusion matrix and the map of the selected classifier.
-        full: whether to draw a map of each embedding and the reliability too.
-        pdf: whether to write figures as PDF too.
+        extras: what to write.
         start: first episode that will be recorded. Existing events of this episode and later ones,
             from an interrupted run, are discarded.
     """
 
     directory: Path
-    events: bool = True
-    figures: bool = True
-    full: bool = False
-    pdf: bool = False
+    extras: Extras
     start: int = 0
 
     def __post_init__(self) -> None:
-        self.writer = Events(self.directory, self.start) if self.events else None
+        self.writer = Events(self.directory, self.start) if self.extras.events else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         """Write the losses, scores and seconds of an episode."""
@@ -78,7 +88,7 @@ class TensorBoard:
 
         The dashboard HParams shows the ``settings`` of the run, by config key.
         """
-        if self.figures:
+        if self.extras.figures:
             self._draw(record, method, task)
         if self.writer is None:
             return
@@ -115,7 +125,7 @@ class TensorBoard:
         self._draw_scores(record, task, decision)
         if task.target.num_nodes >= 3:
             views = method.views()
-            if not self.full:
+            if not self.extras.full:
                 views = {"classifier": views["classifier"]}
             arrays = {
                 name: tuple(part.cpu().numpy() for part in view(target))
@@ -140,7 +150,7 @@ class TensorBoard:
             self._picture("confusion-selected", figure, record.best)
         curves = record.verdict.get("reliability", {})
         curves = {part: curve for part, curve in curves.items() if curve}
-        if self.full and curves:
+        if self.extras.full and curves:
             figure = charts.reliability_figure(curves, f"{task.name}, {about}")
             self._picture("reliability", figure, record.best)
 
@@ -194,7 +204,7 @@ class TensorBoard:
 
         content = encode(figure)
         write_bytes(self.directory / "figures" / f"{stem}.png", content)
-        if self.pdf:
+        if self.extras.pdf:
             write_bytes(self.directory / "figures" / f"{stem}.pdf", encode(figure, "pdf"))
         self._write([(image(f"{SELECTED}/{stem.removesuffix('-selected')}", content), step)])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Callable, Mapping
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -212,7 +212,7 @@ def reliability(probability: Tensor, correct: Tensor, bins: int = 15) -> list[li
     return curve
 
 
-def expected_calibration_error(curve: list[list[float]]) -> float:
+def expected_calibration_error(curve: Sequence[Sequence[float]]) -> float:
     r"""Expected calibration error (ECE) of a reliability curve.
 
     .. math:: \sum_m \frac{n_m}{n} |\text{acc}_m - \text{conf}_m|

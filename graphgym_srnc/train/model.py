@@ -17,7 +17,7 @@ from graphgym_srnc import __version__, methods
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Scaling
 from graphgym_srnc.core.options import check_types
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
-from graphgym_srnc.data import files
+from graphgym_srnc.data import describe, files
 from graphgym_srnc.data.names import check_features, of_folder, other_features
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.io import records, tensors
@@ -295,9 +295,7 @@ def refused(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def original_labels(task: ShiftTask) -> list[int]:
     """Original class number of each known class, and -1 for the unknown class."""
-    y = task.source.y[task.train]
-    y_true = getattr(task.source, "y_true", task.source.y)
-    known = [int(y_true[task.train][y == label][0]) for label in range(task.num_known)]
+    known = describe.original_labels(task)
     return [*known, HIDDEN] if task.open_set else known
 
 
