@@ -196,7 +196,7 @@ def test_watching_changes_no_number(tmp_path):
 
     plain, _ = fit()
     watched = watch(tmp_path)
-    watch(tmp_path / "none", events=False, figures=False)
+    watch(tmp_path / "none", tensorboard=False, figures=False)
     assert not (tmp_path / "none").exists()
     assert numbers(plain) == numbers(watched) and plain.best == watched.best
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Sequence
 
 import numpy as np
@@ -53,13 +54,11 @@ def look(
     limits.check_columns(nodes.shape[1], "nodes")
     frame = header.named(given, nodes)
     table, numbers = _without_lists(frame.reset_index(drop=True), given.options.numbers)
-    given = given.having(numbers=numbers)
+    given = replace(given, options=given.options._replace(numbers=numbers))
     if given.options.id not in (None, "", *columns.ROWS):
         features.column(table, str(given.options.id), "id")
 
     pairs = links.links(given, table, sheet)
-    if links.ALL in given.options.ends:  # two columns are left
-        given = given.having(ends=())
     reading = readings.choose(given, table, pairs)
     id = _find_id(given.options, table, reading.id)
     _check_uses(given.options, id)

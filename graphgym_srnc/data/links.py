@@ -31,8 +31,8 @@ def links(given: Given, table: pandas.DataFrame, sheet: pandas.DataFrame) -> pan
     frame = header.named(given, sheet, ids)
     _check_ends(given, frame)
     if ALL in options.ends:
-        melted = frame.melt([options.ends[0]], value_name="neighbour")
-        return melted.loc[melted["neighbour"] != "", [options.ends[0], "neighbour"]]
+        melted = frame.melt([options.ends[0]], value_name=ALL)
+        return melted.loc[melted[ALL] != "", [*options.ends]]
     if "1" in frame and sheet.isna().any(axis=None) and not options.ends:
         lengths = sheet.notna().sum(axis=1)
         line = (lengths != lengths.iloc[0]).idxmax()

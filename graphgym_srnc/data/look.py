@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -60,10 +60,6 @@ class Given:
     chosen: list[str] = field(default_factory=list)  # which columns are read
     unread: list[str] = field(default_factory=list)  # those of ``chosen`` that name others
     notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
-
-    def having(self, **options: Any) -> Given:
-        """The same with some other options; users are told the same."""
-        return replace(self, options=self.options._replace(**options))
 
 
 class Nodes(NamedTuple):

@@ -39,13 +39,13 @@ class Extras(NamedTuple):
     """What a run leaves behind beside its record; it changes no number.
 
     Args:
-        events: whether to write TensorBoard events.
+        tensorboard: whether to write TensorBoard events.
         figures: whether to draw the confusion matrix and the map of the selected classifier.
         full: whether to draw a map of each embedding and the reliability too.
         pdf: whether to write figures as PDF too.
     """
 
-    events: bool = True
+    tensorboard: bool = True
     figures: bool = False
     full: bool = False
     pdf: bool = False
@@ -67,7 +67,7 @@ class TensorBoard:
     start: int = 0
 
     def __post_init__(self) -> None:
-        self.writer = Events(self.directory, self.start) if self.extras.events else None
+        self.writer = Events(self.directory, self.start) if self.extras.tensorboard else None
 
     def __call__(self, episode: Episode, method: Method, task: ShiftTask) -> None:
         """Write the losses, scores and seconds of an episode."""

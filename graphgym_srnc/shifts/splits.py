@@ -313,7 +313,7 @@ def masked_task(
     class_names: Sequence[str] = (),
     info: Mapping[str, Any],
     oracle_train: Tensor | None = None,
-    **options: bool,
+    **options: Any,
 ) -> ShiftTask:
     """A task on one graph whose classes ``unseen`` are relabelled as unknown, with its oracle.
 

@@ -117,7 +117,7 @@ def jobs_of(cell: Cell, figures: bool, overwrite: bool, tensorboard: bool) -> li
     trust = untrusted.is_trusted()
     jobs = []
     for seed in cell.missing:
-        extras = {"events": tensorboard, "figures": figures and seed == cell.seeds[0]}
+        extras = {"tensorboard": tensorboard, "figures": figures and seed == cell.seeds[0]}
         jobs.append(Job(cfg.out_dir, name, seed, cfg, extras, overwrite, trust))
     return jobs
 
