@@ -89,7 +89,7 @@ OCNNC = Family(
 )
 
 
-def mag_file(name: str, root: str = "", key: str = "name") -> Path:
+def mag_file(name: str, root: str, key: str) -> Path:
     """The file of a country's papers in ogbn-mag, which no program can download.
 
     Liu et al., "Pairwise Alignment ...", ICML 2024, publish it.
