@@ -345,6 +345,7 @@ def test_accuracy_is_told_by_probability():
             "probability_without_label",
         ],
     )
+    frame["node"] = frame.index
     _, _, *rows = predictions.by_probability(frame)
     cells = [[cell.strip() for cell in row.split("  ") if cell] for row in rows]
     assert cells == [
@@ -353,6 +354,8 @@ def test_accuracy_is_told_by_probability():
         ["0.5 to 0.8", "0", "none"],
         ["below 0.5", "0", "1 of 1 (100 %)"],
     ]
+    *_, last = predictions.by_probability(frame, from_clusters={5})
+    assert last.split()[-1] == "none"
 
 
 def test_damaged_predictions_of_held_out_labels_are_refused(run_with_wrong_labels, tmp_path):

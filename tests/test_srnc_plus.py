@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,9 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import UnknownEvidence
 from graphgym_srnc.methods import srnc_plus
 from graphgym_srnc.methods.shared import cross_fit
+from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
+from graphgym_srnc.methods.shared.evidence import Evidence
 from graphgym_srnc.methods.shared.training import Term, log_softmax
 from graphgym_srnc.methods.shared.validation import Validation, not_worse
 from graphgym_srnc.methods.srnc_plus import Plan, SRNCPlus
@@ -470,46 +473,88 @@ def test_labels_without_any_information_give_finite_scores(monkeypatch):
 def test_an_iteration_counts_unknown_nodes_again_or_is_undone(two_hidden_classes):
     task = two_hidden_classes.task
     method = copy.deepcopy(two_hidden_classes.method)
+    method.iterate_twins = lambda: None  # they have done the iteration
     share = method.plan.unknown_share
-    scores = method.predict(task.target)
-    pseudo = method.pseudo_labels("again", method.target, scores)
     truth = float((task.target.y[task.pool] == task.num_known).float().mean())
+    found, judged = method.judge()
+    gained = found.gained(judged.ranks, judged.correct)
+    assert gained.mean() == pytest.approx(found.accuracy, abs=0.03)
     after = method.evidence
-
-    def recount(least_share: float) -> dict[str, float]:
-        method.change(least_share=least_share, unknown_share=share, iteration=1)
-        method.episodes = 5
-        return method.recount_unknown(before, pseudo)
-
     before = after.untrained()
-    found = recount(-1.0)
-    assert method.plan.unknown_share == found["recounted_share"] == pytest.approx(truth, abs=0.15)
-    assert method.episodes == 5 and method.plan.least_share == found["recounted_least_share"]
 
-    error = 0.5 / (len(task.train) // 2) ** 0.5
-    now = found["recounted_least_share"]
-    recount(now - error)
-    assert method.episodes == 1 and method.plan.unknown_share == share
-    assert method.evidence is after
+    noise = torch.linspace(-0.5, 0.5, len(gained))
+
+    def recount(accuracy_before: float) -> None:
+        method.gained = gained - gained.mean() + accuracy_before + noise
+        method.change(unknown_share=0.5, iteration=1)
+        method.episodes = 5
+        method.recount_unknown(before)
+
+    accuracy = float(gained.mean())
+    recount(accuracy - 0.3)
+    assert method.plan.unknown_share == found.rank == pytest.approx(truth, abs=0.15)
+    assert method.episodes == 5 and method.evidence is after and torch.equal(method.gained, gained)
+
+    recount(accuracy - 0.01)  # not clearly better
+    assert method.episodes == 1 and method.evidence is after
+    assert method.plan.unknown_share == found.rank
 
     method.change(p_value=0.1)  # without evidence of an unknown class, pseudo-labels give none
-    recount(-1.0)
-    assert method.episodes == 1 and method.plan.unknown_share == share
+    recount(accuracy - 0.3)
+    assert method.episodes == 1 and method.plan.unknown_share == 0.5
 
-    recount(now + 2 * error)
+    recount(accuracy + 0.01)
     assert method.evidence is before and method.plan.iteration == method.episodes - 1 == 0
-    assert method.plan.least_share == now + 2 * error
+    assert method.plan.unknown_share == 0.5
     assert "iteration 1" in method.warnings["undone"]
+    assert share == two_hidden_classes.method.plan.unknown_share
+
+
+def test_twins_never_learn_the_labels_that_they_judge(monkeypatch, two_hidden_classes):
+    method = two_hidden_classes.method
+    left_out = [method.labelled[~twin.learned] for twin in method.twins]
+    assert torch.equal(torch.cat(left_out).sort().values, method.labelled.sort().values)
+
+    learned = []
+
+    def note(fit, terms, *rest):
+        learned.append(torch.cat([term.nodes for term in terms]))
+        return fit(terms, *rest)
+
+    for network in (Evidence, ClusterGNN):
+        fit = network.fit
+        monkeypatch.setattr(
+            network, "fit", lambda self, *args, fit=fit: note(partial(fit, self), *args)
+        )
+    for twin, nodes in zip(copy.deepcopy(method.twins), left_out):
+        assert not torch.isin(nodes, twin.labelled).any()
+        learned.clear()
+        twin.episode()
+        assert len(learned) == 2  # the clusters and the classifiers
+        assert all(torch.isin(twin.labelled, nodes_learned).all() for nodes_learned in learned)
+        assert not torch.isin(nodes, torch.cat(learned)).any()
+
+
+def test_many_labels_need_one_twin_only(monkeypatch):
+    monkeypatch.setattr(srnc_plus, "ENOUGH", 10)
+    method = started(without_validation(one_graph(2)), **LONG)
+    assert len(method.twins) == 1
 
 
 def test_a_run_without_a_better_ranking_predicts_as_before_it(monkeypatch, two_hidden_classes):
     task = two_hidden_classes.task
-    evidence = two_hidden_classes.first_plan.least_share
-    worse = UnknownEvidence(1e-9, evidence - 0.5, 0.5, 0.9, 0.01, 0.9, 0.9)
+    accuracies = iter([0.9, 0.8])
+    judged = srnc_plus.Judged(*torch.ones(3, 4))
+
+    def judge(self: SRNCPlus) -> tuple[UnknownEvidence, srnc_plus.Judged]:
+        rank = next(accuracies)
+        return UnknownEvidence(1e-9, 1.0, rank, rank, 0.01, 0.9, 0.9), judged
+
     method = make(**LONG)
-    monkeypatch.setattr(srnc_plus, "unknown_evidence", lambda *_: worse)
+    monkeypatch.setattr(SRNCPlus, "judge", judge)
     record = trainer.fit(method, task, selection="last")
     assert len(record.history) == 2
+    assert "(from 90.0 to 80.0 % of the unlabelled nodes)" in record.warnings["undone"]
     scores = method.predict(task.target)
     assert torch.allclose(scores, two_hidden_classes.first_scores, atol=1e-5)
 

@@ -207,8 +207,14 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     if place.parts:
         commands["start"] = plain(shlex.join(words))
     clusters = [row.cluster for row in found.new if not row.leftover]
-    names = [f"{cluster.number}={cluster.name or 'NAME'}" for cluster in clusters]
-    listed = {id(cluster) for cluster in clusters}
+    # Parts may be of different classes; equal names make them one again.
+    proposed = [
+        one
+        for cluster in clusters
+        for one in (cluster.parts if cluster.parts and not cluster.name else [cluster])
+    ]
+    names = [f"{one.number}={one.name or 'NAME'}" for one in proposed]
+    listed = {id(one) for one in proposed}
     others = (one for one in found.discovery.proposed if one.name and id(one) not in listed)
     names += [f"{one.number}={one.name}" for one in others]
     if names and place.parts:
@@ -244,7 +250,8 @@ def _files(
     files = {}
     if args.out:
         data = place.task.name if place.task else Path(args.graph).name
-        title = f"New classes in {data.removeprefix('file/')}"
+        what = "New classes" if found.discovery.seeds.predicted else "Candidates for new classes"
+        title = f"{what} in {data.removeprefix('file/')}"
         files["--out"] = page.render(title, found, commands, model.result, warnings).encode()
     if args.csv:
         files["--csv"] = table.to_csv(found.new).encode()
@@ -279,6 +286,7 @@ def _labels(
     unknown = int((discovery.label == len(discovery.known)).sum())
     parent = {"run": args.run, "held_out": model.result.get("held_out"), "unknown": unknown}
     parent["nodes"] = len(discovery.label)
+    parent["corrected"] = len(made.corrected)
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
     words += ["dataset.name", args.labels_out, *kept_settings(model)]
@@ -286,9 +294,7 @@ def _labels(
     near = feedback.on_near_names(made, discovery.classes)
     ends += [f"warning: {warning}" for warning in near]
     ends.append(f"wrote {args.labels_out}")
-    ends.append("next, if every class has labels now:")
-    ends.append(f"  {shlex.join([*words, 'file.open_set', 'False'])}")
-    ends.append("next, if classes are still unknown:")
+    ends.append("next (add file.open_set False if you are sure that every class has labels now):")
     return [*ends, f"  {shlex.join(words)}"]
 
 

@@ -17,7 +17,7 @@ from graphgym_srnc.core import environment, progress
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, short, tell
-from graphgym_srnc.data import names
+from graphgym_srnc.data import folder_files, names
 from graphgym_srnc.data.labels import NEW_LABEL
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
@@ -150,12 +150,18 @@ def _tables(
             judging = predictions.table(model, graph, compared, found.ids, given, split, *named)
             learned = folds.learned(model, task, args.folds) if args.folds else ()
             frame = _with_held_out(frame, judging, learned)
-            lines += predictions.by_probability(frame)
+            lines += _by_probability(model, frame)
         told, other = _disagreements(args, judging, found, compared is not None, task.one_graph)
         lines += told
     files = {"--out": predictions.encode(args.out, frame)} | other
     progress.doing("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
+
+
+def _by_probability(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
+    """Lines on held-out labels by probability, without labels that named clusters gave."""
+    folder = model.folder()
+    return predictions.by_probability(frame, folder_files.discovered(folder) if folder else ())
 
 
 def _with_held_out(

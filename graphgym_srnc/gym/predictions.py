@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Collection, Mapping, Sequence
 
 import pandas
 import torch
@@ -175,14 +175,16 @@ def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
     return aligned([line if small.any() else line[:-1] for line in lines]).splitlines()
 
 
-def by_probability(frame: pandas.DataFrame) -> list[str]:
+def by_probability(frame: pandas.DataFrame, from_clusters: Collection[int] = ()) -> list[str]:
     """How many held-out labels are right where the models were how sure; a line each.
 
     Args:
         frame: a ``table`` with the columns ``class_without_label`` and
             ``probability_without_label`` of models that did not learn the label.
+        from_clusters: nodes whose labels are names of clusters, which are not counted.
     """
     is_held_out = ~frame["class_without_label"].isin(["", UNKNOWN])
+    is_held_out &= ~frame["node"].isin([*from_clusters])
     is_free = (frame["given_label"] == "") & (frame["class"] != UNKNOWN)
     is_right = is_held_out & (frame["class_without_label"] == frame["given_label"])
     lines = [["  probability", "nodes without a label", "held-out labels right"]]
@@ -195,8 +197,10 @@ def by_probability(frame: pandas.DataFrame) -> list[str]:
         share = f"{right:,} of {held:,} ({100 * right / held:.0f} %)" if held else "none"
         lines.append([f"  {name}", f"{free:,}", share])
         upper = lower
-    head = "Predictions of known classes by their probability:"
-    return [head, *aligned(lines).splitlines()]
+    head = "Predictions of known classes by their probability"
+    if (frame["class"] == UNKNOWN).any():
+        head += " (fewer are right where nodes of unknown classes are among them)"
+    return [f"{head}:", *aligned(lines).splitlines()]
 
 
 def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = None) -> list[str]:

@@ -17,6 +17,7 @@ from torch_geometric import seed_everything
 from graphgym_srnc.core import environment, parallel
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.data import folder_files
 from graphgym_srnc.data.describe import hidden_classes, label_counts
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
@@ -216,7 +217,8 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     seen = visible_task(model, shown)
     record.verdict = judge(model, seen, record.first)
     if cfg.dataset.format == "file" and seen.one_graph:
-        record.held_out = held_out.judge(model, seen)
+        named = folder_files.discovered(own_graph(cfg))
+        record.held_out = held_out.judge(model, seen, from_clusters=named)
         told = {
             "weak classes": held_out.on_weak_classes(record.held_out),
             "small components": held_out.on_small_components(record.held_out),

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 MOST_UNKNOWN = 2.0  # nodes predicted as unknown, in multiples of the estimated number
+TOLERANCE = 0.25  # standard errors that the chosen number of unknown nodes may cost
 CONSTRAINT_WEIGHT = 1e4  # of the equality constraint in the problem of shift_weights
 
 
@@ -137,7 +138,7 @@ class UnknownEvidence(NamedTuple):
         p_value: p-value of the hypothesis that no unlabelled node is of an unknown class.
         least_share: :math:`D`, an estimate of the share of unknown nodes. It is too low where known
             and unknown nodes rank alike, and too high by chance if there are few labels.
-        rank: rank below which predicting "unknown" has the largest expected accuracy.
+        rank: rank below which "unknown" is predicted.
         accuracy: expected accuracy with that threshold.
         error: standard error of the accuracy.
         precision: expected share of unknown nodes below the rank; 0 if there is none.
@@ -152,6 +153,15 @@ class UnknownEvidence(NamedTuple):
     error: float
     precision: float
     known_accuracy: float
+
+    def gained(self, ranks: Tensor, correct: Tensor) -> Tensor:
+        """What each held-out node adds to the accuracy ``[n]``, whose mean is the accuracy.
+
+        The arguments are those of :func:`unknown_evidence`.
+        """
+        below = ranks < self.rank
+        right = torch.where(below, -1.0, correct.double())
+        return self.rank + (1 - self.least_share) * right
 
 
 def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownEvidence:
@@ -170,8 +180,9 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
 
     .. math:: \max_{u \le 2 D} \; u - (1 - D) \left(F(u) + C(u)\right)
 
-    The bound :math:`2 D` decides where nearly no known node would be predicted correctly, or the
-    expected number hardly depends on :math:`u`: half of the nodes below it should be unknown.
+    The threshold is the rank nearest to :math:`D` of those whose expected number is at most a
+    quarter of a standard error below the largest one. The bound :math:`2 D` decides where nearly no
+    known node would be predicted correctly: half of the nodes below it should be unknown.
 
     Args:
         ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
@@ -193,9 +204,17 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     p_value = math.exp(-2 * count * distance**2)
 
     gain = ranks - (1 - distance) * (below + correct_below)
-    gain[ranks > MOST_UNKNOWN * distance] = 0.0
-    best = int(gain.argmax())
-    rank = float(ranks[best]) if gain[best] > 0 else 0.0
+    allowed = ranks <= MOST_UNKNOWN * distance
+    # What a held-out node that is called unknown costs, beside the others between two ranks.
+    cost = (1 - distance) * (1 + correct)
+    rank = _nearest_good_rank(
+        ranks[allowed],
+        gain[allowed],
+        (weight * cost)[allowed],
+        (weight * cost.square())[allowed],
+        distance,
+        count,
+    )
     gained = correct * (ranks >= rank) - (ranks < rank).double()
     mean = float((weight * gained).sum())
     spread = float((weight * (gained - mean).square()).sum())
@@ -212,6 +231,31 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     known_below = known * (count * share_below + 1) / (count + 1)
     precision = max(0.0, 1 - known_below / rank) if rank else 0.0
     return UnknownEvidence(p_value, distance, rank, accuracy, error, precision, known_accuracy)
+
+
+def _nearest_good_rank(
+    ranks: Tensor, gain: Tensor, cost: Tensor, square: Tensor, wanted: float, count: float
+) -> float:
+    """The rank nearest to a wanted one of those with almost the largest gain; 0 if none is above 0.
+
+    Args:
+        ranks: ranks in rising order, ``[n]``.
+        gain: expected gain of each rank as the threshold, ``[n]``.
+        cost, square: by how much each held-out node lowers the gain of higher thresholds, and the
+            weighted square of that, ``[n]``.
+        wanted: the wanted rank.
+        count: effective number of held-out nodes.
+    """
+    best = int(gain.argmax()) if len(gain) else 0
+    if not len(gain) or gain[best] <= 0:
+        return 0.0
+    # The gains of two ranks differ by the nodes between them.
+    first = F.pad(cost.cumsum(0), (1, 0))[:-1]
+    second = F.pad(square.cumsum(0), (1, 0))[:-1]
+    variance = (second - second[best]).abs() - (first - first[best]).square()
+    error = (variance.clamp(min=0) / count).sqrt()
+    near = ranks[gain >= gain[best] - TOLERANCE * error]
+    return float(near[(near - wanted).abs().argmin()])
 
 
 def least_detectable_share(count: int, level: float) -> float:

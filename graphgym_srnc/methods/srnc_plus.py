@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
@@ -16,6 +17,7 @@ from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity, newman_resolution
 from graphgym_srnc.losses.prior import (
+    UnknownEvidence,
     least_detectable_share,
     posterior_correlation,
     unknown_evidence,
@@ -58,8 +60,8 @@ NOT_ITERATED = (
 )
 
 UNDONE = (
-    "SRNC+ predicts as before its iteration {}, since this separated unknown nodes from known ones"
-    " less well (estimated share of unknown nodes {:.1f} % before, {:.1f} % after)."
+    "SRNC+ predicts as before its iteration {}, since this lowered the expected accuracy (from"
+    " {:.1f} to {:.1f} % of the unlabelled nodes)."
 )
 
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
@@ -68,7 +70,9 @@ WEAK = 0.1  # p-value below which it is weak
 PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
 ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
 ROUNDS = 3  # the same between two graphs
-MOST_ROUNDS = 5  # iterations while the ranking of unknown nodes improves
+MOST_ROUNDS = 5  # iterations while the expected accuracy rises
+ENOUGH = 500  # labels that one twin leaves out, with which no second twin is needed
+CLEAR = 2  # standard errors of a rise after which another iteration follows
 NO_UNKNOWN = "no unknown class"  # code of the next warning
 NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
@@ -114,6 +118,20 @@ class Plan(NamedTuple):
     iteration: int = 0
 
 
+class Judged(NamedTuple):
+    """Held-out nodes of known classes of one graph.
+
+    Args:
+        ranks: share of the unlabelled nodes with lower confidence, ``[n]``.
+        weight: share of a node's class among the unlabelled nodes, divided by that among labels.
+        correct: 1 where the known class is predicted, else 0.
+    """
+
+    ranks: Tensor
+    weight: Tensor
+    correct: Tensor
+
+
 class SRNCPlus(ClusterMethod):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
@@ -142,7 +160,7 @@ class SRNCPlus(ClusterMethod):
 
     Args:
         rounds: maximum number of iterations; 0 = two on one graph, three between two graphs, and up
-            to five while held-out labels say that unknown nodes rank better.
+            to five while the expected accuracy rises.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
@@ -166,6 +184,11 @@ class SRNCPlus(ClusterMethod):
         plan: what the labels decided.
         evidence: the classifiers.
         held_out_labels: labels of the validation nodes, ``[n]``.
+        labelled: nodes whose labels are learned, ``[n]``.
+        twins: the method without each half of the labels, if these judge its iterations.
+        learned: of a twin, where it learns the label of a training node.
+        class_ratio: share of each class among unlabelled nodes, divided by that among labels.
+        gained: what each held-out node added to the expected accuracy, after the last iteration.
 
     References:
         Zhu et al., "Shift-Robust Node Classification via Graph Adversarial Clustering",
@@ -173,7 +196,14 @@ class SRNCPlus(ClusterMethod):
     """
 
     cites = ("zhu2022srnc",)
-    checkpointed = (*ClusterMethod.checkpointed, "held_out_labels", "out_of_fold")
+    checkpointed = (
+        *ClusterMethod.checkpointed,
+        "held_out_labels",
+        "out_of_fold",
+        "class_ratio",
+        "gained",
+        "learned",
+    )
     explicit_unknown = True
     cross_fits = True
     encoder_defaults = {"hidden": 64}
@@ -181,6 +211,11 @@ class SRNCPlus(ClusterMethod):
     search = {"modularity_weight": (1.0, 3.0, 10.0)}
     plan: Plan
     held_out_labels: Tensor
+    labelled: Tensor
+    twins: list[SRNCPlus]
+    learned: Tensor
+    class_ratio: Tensor
+    gained: Tensor
 
     def __init__(
         self,
@@ -271,10 +306,21 @@ class SRNCPlus(ClusterMethod):
             sizes = known, features, known + self.spare, task.num_outputs, batch
             self.first = FirstScores(self.cluster_spec, *sizes, weight=self.missing)
 
+    def setup(self, task: ShiftTask) -> None:
+        super().setup(task)
+        self.labelled = task.train
+        self.twins = []
+
+    def checkpoint(self) -> dict[str, Any]:
+        return super().checkpoint() | {"twins": [twin.checkpoint() for twin in self.twins]}
+
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
         if self.out_of_fold is not None:
             self.out_of_fold = OutOfFold(*self.out_of_fold)
+        self.twins = [self.twin(own["learned"]) for own in state["twins"]]
+        for twin, own in zip(self.twins, state["twins"]):
+            twin.load(own)
 
     # ---- before the first iteration ----
 
@@ -290,7 +336,7 @@ class SRNCPlus(ClusterMethod):
         figures: dict[str, float] = {}
         if held_out is not None and not task.one_graph:
             figures |= self.test_homophily(held_out)
-        figures |= self.train_evidence(self.evidence, task.train, self.labels)
+        figures |= self.train_evidence(self.evidence, self.labelled, self.labels)
         if task.open_set:
             self.find_communities()
         if held_out is not None and task.one_graph:
@@ -318,7 +364,7 @@ class SRNCPlus(ClusterMethod):
         figures = {}
         nodes, labels, num_known = self.validation
         known = labels < num_known
-        if self.task.one_graph and not self.plan.iteration and known.any():
+        if self.task.one_graph and self.out_of_fold is None and known.any():
             learned = self.evidence, self.task.train, self.labels
             fold = Fold(*learned, nodes[known], labels[known])
             figures = self.plan_from(HeldOut([fold], self.target, num_known))
@@ -343,6 +389,8 @@ class SRNCPlus(ClusterMethod):
             if not self.task.validates_unknown:
                 figures |= self.test_unknown(held_out)
             self.count_labels()
+            if self.episodes and self.recounts:
+                self.prepare_recounts()
         return figures
 
     def test_labelled_edges(self, fold: Fold) -> dict[str, float]:
@@ -384,7 +432,9 @@ class SRNCPlus(ClusterMethod):
             self.first.count_labels(posteriors, flat, fold.train, fold.labels)
             scores.append(self.first(flat, self.target, posteriors))
         ranks = held_out.ranks(scores, self.task.pool)
-        found = held_out.unknown_evidence(ranks, self.task.pool)
+        self.class_ratio = held_out.class_ratios(self.task.pool)
+        correct = held_out.correct(held_out.log_p)
+        found = unknown_evidence(ranks, self.class_ratio[held_out.labels], correct)
         self.change(p_value=found.p_value)
         figures = {"no_unknown_p_value": found.p_value, "least_unknown_share": found.least_share}
         if self.abstain and found.p_value > SIGNIFICANT:
@@ -396,13 +446,8 @@ class SRNCPlus(ClusterMethod):
             self.warnings["detectable share"] = DETECTABLE.format(count, 100 * least)
             self.reported.append("unknown share")
             return figures
-        self.change(
-            unknown_share=found.rank,
-            least_share=found.least_share,
-            expected=found.known_accuracy,
-            precision=found.precision,
-        )
-        self.count_kept(ranks, held_out.correct(held_out.log_p))
+        self.choose_share(found)
+        self.count_kept(ranks, correct)
         if self.plan.adapts and not self.rounds:
             self.episodes = MOST_ROUNDS
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
@@ -457,7 +502,7 @@ class SRNCPlus(ClusterMethod):
         """Count the labels of classes and communities for the first scores."""
         posteriors = self.first.posteriors(self.task.source)
         log_p = self.known_logits(self.task.target)
-        self.first.count_labels(posteriors, log_p, self.task.train, self.labels)
+        self.first.count_labels(posteriors, log_p, self.labelled, self.labels)
 
     def known_logits(self, graph: Data) -> Tensor:
         """Logits of the known classes ``[V, N]``, as if the weights of the mixture summed to 1."""
@@ -488,9 +533,9 @@ class SRNCPlus(ClusterMethod):
         self.change(iteration=self.plan.iteration + 1)
         before = self.evidence
         self.evidence = before.untrained()
-        figures |= self.train_evidence(self.evidence, task.train, self.labels, pseudo)
-        if task.one_graph and self.plan.finds_unknown and not task.validates_unknown:
-            figures |= self.recount_unknown(before, pseudo)
+        figures |= self.train_evidence(self.evidence, self.labelled, self.labels, pseudo)
+        if self.recounts:
+            figures |= self.recount_unknown(before)
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
@@ -503,42 +548,110 @@ class SRNCPlus(ClusterMethod):
             figures["pseudo_unknown_share"] = float(unknown.float().mean())
         return figures
 
-    def recount_unknown(self, before: Evidence, pseudo: Term) -> dict[str, float]:
-        """Compare the ranking of unknown nodes with that of the classifiers before the iteration.
+    # ---- twins: the same iterations with a part of the labels, which the other labels judge ----
 
-        Classifiers of half of the labels and the pseudo-labels rank the other half. If their
-        evidence of unknown nodes is larger by more than two standard errors, it chooses the
-        number of unknown nodes again, and another iteration follows. Smaller rises are no reason,
-        since nodes that learned pseudo-labels confirm them; nor is any if the labels showed no
-        significant sign of an unknown class. If the evidence is smaller by more than one standard
-        error, this iteration is undone.
+    @property
+    def recounts(self) -> bool:
+        """Whether unknown nodes are counted again after an iteration: not by a twin."""
+        one_graph = self.task.one_graph and not self.task.validates_unknown
+        return self.plan.finds_unknown and one_graph and not hasattr(self, "learned")
+
+    def prepare_recounts(self) -> None:
+        """Judge the predictions before the first iteration as those after it."""
+        if not len(self.validation.nodes):
+            with random_draws_apart(self.task.device):
+                self.twins = self.make_twins()
+        found, judged = self.judge()
+        self.gained = found.gained(judged.ranks, judged.correct)
+
+    def twin(self, learned: Tensor) -> SRNCPlus:
+        """This method with some of the labels, those where ``learned`` ``[n]`` is true.
+
+        Its classifiers are untrained.
         """
-        task = self.task
-        left = folds(self.labels, 2) == 0
-        evidence = before.untrained()
-        with random_draws_apart(task.device):
-            self.train_evidence(evidence, task.train[~left], self.labels[~left], pseudo)
-        log_p = evidence.log_posterior(self.target, self.num_classes)
-        if self.plan.smooths:
-            log_p = self.smoothed(log_p, task.target)
-        known = log_p[:, : task.num_known]
-        confidence = known.amax(1) - log_p[:, task.num_known]
-        held_out = task.train[left]
-        ranks = ranks_in(confidence[task.pool], confidence[held_out])
-        correct = (known[held_out].argmax(1) == self.labels[left]).float()
-        found = unknown_evidence(ranks, torch.ones_like(ranks), correct)
-        rise = (found.least_share - self.plan.least_share) * 2 * len(ranks) ** 0.5
-        if rise > 2 and self.plan.p_value <= SIGNIFICANT:
-            self.change(unknown_share=found.rank, least_share=found.least_share)
-            self.count_kept(ranks, correct)
-        else:
+        shared = (self.task, self.source, self.target, self.encoder, self.evidence)
+        twin = copy.deepcopy(self, {id(value): value for value in shared})
+        twin.evidence = self.evidence.untrained()
+        twin.learned = learned
+        twin.labelled = self.labelled[learned]
+        twin.labels = self.labels[learned]
+        return twin
+
+    def make_twins(self) -> list[SRNCPlus]:
+        """A trained twin without each half of the labels; one, if it leaves out enough of them."""
+        half = folds(self.labels, 2)
+        enough = len(half) >= 2 * ENOUGH
+        twins = [self.twin(half != number) for number in range(1 if enough else 2)]
+        for twin in twins:
+            twin.train_evidence(twin.evidence, twin.labelled, twin.labels)
+            twin.count_labels()
+        return twins
+
+    def iterate_twins(self) -> None:
+        """Do the last iteration with the labels of each twin."""
+        for twin in self.twins:
+            twin.plan = self.plan._replace(iteration=self.plan.iteration - 1)
+            scores = twin.predict(self.task.target)
+            twin.set_threshold(scores[:0], self.labels[:0], scores)
+            twin.episode()
+
+    def judge(self) -> tuple[UnknownEvidence, Judged]:
+        """What held-out labels say of unknown nodes: those of twins, or the validation nodes."""
+        nodes, labels, _ = self.validation
+        judges: list[tuple[SRNCPlus, Tensor, Tensor]] = [(self, nodes, labels)]
+        if not len(nodes):
+            judges = [
+                (twin, self.labelled[~twin.learned], self.labels[~twin.learned])
+                for twin in self.twins
+            ]
+        parts = []
+        for method, nodes, labels in judges:
+            scores = method.predict(self.task.target)
+            confidence = method.confidence(scores)
+            correct = scores[nodes, : self.task.num_known].argmax(1) == labels
+            ranks = ranks_in(confidence[self.task.pool], confidence[nodes])
+            parts.append(Judged(ranks, self.class_ratio[labels], correct.float()))
+        judged = Judged(*map(torch.cat, zip(*parts)))
+        return unknown_evidence(*judged), judged
+
+    def recount_unknown(self, before: Evidence) -> dict[str, float]:
+        """Count unknown nodes again after an iteration.
+
+        If the expected accuracy on held-out labels rises by more than two standard errors, another
+        iteration follows. If it falls, this one is undone.
+        """
+        with random_draws_apart(self.task.device):
+            self.iterate_twins()
+        found, judged = self.judge()
+        gained = found.gained(judged.ranks, judged.correct)
+        rise, error = weighted_mean(gained - self.gained, judged.weight)
+        significant = self.plan.p_value <= SIGNIFICANT
+        if not significant or rise <= CLEAR * error:
             self.episodes = self.plan.iteration
-        if rise < -1:
-            shares = 100 * self.plan.least_share, 100 * found.least_share
-            self.warnings["undone"] = UNDONE.format(self.plan.iteration, *shares)
+        if rise < 0:
+            before_it, _ = weighted_mean(100 * self.gained, judged.weight)
+            after, _ = weighted_mean(100 * gained, judged.weight)
+            self.warnings["undone"] = UNDONE.format(self.plan.iteration, before_it, after)
             self.evidence = before
             self.change(iteration=self.plan.iteration - 1)
-        return {"recounted_share": found.rank, "recounted_least_share": found.least_share}
+        elif significant:
+            self.gained = gained
+            self.choose_share(found)
+            self.count_kept(judged.ranks, judged.correct)
+        return {
+            "recounted_share": found.rank,
+            "recounted_least_share": found.least_share,
+            "recounted_accuracy": found.accuracy,
+        }
+
+    def choose_share(self, found: UnknownEvidence) -> None:
+        """Predict as many nodes as unknown as evidence says."""
+        self.change(
+            unknown_share=found.rank,
+            least_share=found.least_share,
+            expected=found.known_accuracy,
+            precision=found.precision,
+        )
 
     def count_kept(self, ranks: Tensor, correct: Tensor) -> None:
         """Count correctly predicted held-out nodes, ``[m]``, above the unknown-class threshold."""
@@ -575,7 +688,7 @@ class SRNCPlus(ClusterMethod):
         """
         cluster = self.new_cluster_gnn(scores.argmax(1))
         terms = [
-            Term("cluster_source", cluster.source, self.task.train, self.labels),
+            Term("cluster_source", cluster.source, self.labelled, self.labels),
             self.pseudo_labels("cluster_decisions", cluster.target, scores),
         ]
         figures = cluster.fit(terms, (self.fit_steps, self.cluster_steps), self.make_optimizer)
@@ -700,6 +813,14 @@ class SRNCPlus(ClusterMethod):
 def mean_or(values: Tensor, otherwise: float) -> float:
     """The mean of values ``[n]``, or another value if there are none."""
     return float(values.mean()) if len(values) else otherwise
+
+
+def weighted_mean(values: Tensor, weight: Tensor) -> tuple[float, float]:
+    """The mean of values ``[n]`` with weights ``[n]``, and its standard error."""
+    weight = weight.double() / weight.sum()
+    mean = (weight * values).sum()
+    spread = (weight * (values - mean).square()).sum()
+    return float(mean), float((spread * weight.square().sum()).sqrt())
 
 
 def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:

@@ -85,6 +85,8 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
     remark = " ".join(filter(None, remarks))
     of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
     head = f"right on {found['labels']:,}{of_all} labels that the models had not learned"
+    if found.get("from_clusters"):
+        head += f" (without {counted(found['from_clusters'], 'label')} that named clusters gave)"
     return head, rows, remark
 
 
@@ -264,6 +266,8 @@ def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
         f" {100 * earlier:.1f} % of {counted(before['labels'], 'label')} right, and not predicted"
         f" as unknown, before the new labels, {100 * share:.1f} % of {total:,} now."
     )
+    if parent.get("corrected"):
+        text += " Corrected labels raise this, since you looked where the model disagreed."
     if share >= before["as_known"]["low"]:
         return [text]
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Mapping, Sequence
+from typing import Any, Collection, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -28,7 +28,13 @@ INVERSE_PENALTY = 10.0  # of the linear controls, whose classes have equal total
 MAX_ENTRIES = 20_000_000  # numbers that a linear control reads, above which it is left out
 
 
-def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[str, Any]:
+def judge(
+    method: Method,
+    task: ShiftTask,
+    *,
+    with_linear: bool = True,
+    from_clusters: Collection[int] = (),
+) -> dict[str, Any]:
     """Accuracy on labels that were held out, of a method and of simpler models on the same labels.
 
     The labels are those that the method held out itself, else the validation nodes.
@@ -37,9 +43,12 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
         method: a trained method.
         task: the task with one graph that it was trained on, with its labels.
         with_linear: whether to train :func:`linear_controls`, too.
+        from_clusters: nodes whose labels are names of clusters. They are not judged, since an
+            earlier model found the clusters.
 
     Returns:
-        ``labels`` is the number of held-out labels and ``of`` that of all labels of known classes.
+        ``labels`` is the number of held-out labels, ``of`` that of all labels of known classes, and
+        ``from_clusters`` that of held-out labels that are not judged.
         ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval.
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
@@ -51,6 +60,10 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
         return {}
+    excluded = torch.isin(found.nodes, found.nodes.new_tensor([*from_clusters]))
+    if excluded.all():
+        return {}
+    found = found.at(~excluded)
     correct = found.correct
     alone = {} if found.gnn is None else {method.encoder.kind: found.gnn}
     if with_linear:
@@ -58,6 +71,7 @@ def judge(method: Method, task: ShiftTask, *, with_linear: bool = True) -> dict[
     total = len(correct)
     return {
         "labels": total,
+        "from_clusters": int(excluded.sum()),
         "of": int((task.source.y[torch.cat([task.train, task.val])] < task.num_known).sum()),
         **_share(correct.sum(), total),
         "as_known": _share(correct.sum() * found.kept, total),

@@ -9,12 +9,7 @@ from torch import Tensor
 
 from graphgym_srnc.backbones import Graph
 from graphgym_srnc.losses.mixture import log_linear_weights
-from graphgym_srnc.losses.prior import (
-    UnknownEvidence,
-    black_box_weights,
-    shares_differ,
-    unknown_evidence,
-)
+from graphgym_srnc.losses.prior import black_box_weights, shares_differ
 from graphgym_srnc.methods.shared.evidence import Evidence
 from graphgym_srnc.methods.shared.validation import OutOfFold
 
@@ -128,13 +123,13 @@ class HeldOut:
         return torch.cat([ranks_in(score[pool], score[fold.held_out]) for score, fold in parts])
 
     def class_ratios(self, pool: Tensor) -> Tensor:
-        """Share of each held-out node's class in the pool, divided by that among labels, ``[m]``.
+        """Share of each class in the pool, divided by that among labels, ``[N]``.
 
         It is 1 unless most classes have equally many labels, which were then drawn per class, and
         the predicted shares of classes differ significantly between the pool and held-out nodes.
         """
         counts = self.labels.bincount(minlength=self.num_known)
-        ones = torch.ones(len(self.labels), device=pool.device)
+        ones = torch.ones(self.num_known, device=pool.device)
         if 2 * (counts - counts.max() >= -1).sum() <= self.num_known:
             return ones
         predicted = self.held_out(self.log_p).argmax(1)
@@ -143,10 +138,7 @@ class HeldOut:
         if not shares_differ(predicted.bincount(minlength=self.num_known), shares):
             return ones
         confusion = ones.new_zeros(self.num_known, self.num_known)
-        confusion.index_put_((predicted, self.labels), ones, accumulate=True)
+        one = ones.new_ones(len(self.labels))
+        confusion.index_put_((predicted, self.labels), one, accumulate=True)
         ratio = black_box_weights(confusion / len(self.labels), shares)
-        return ratio.clamp(min=1e-12)[self.labels]  # their sum is a divisor
-
-    def unknown_evidence(self, ranks: Tensor, pool: Tensor) -> UnknownEvidence:
-        """What the :meth:`ranks` ``[m]`` of held-out nodes in a pool say of an unknown class."""
-        return unknown_evidence(ranks, self.class_ratios(pool), self.correct(self.log_p))
+        return ratio.clamp(min=1e-12)  # their sum is a divisor

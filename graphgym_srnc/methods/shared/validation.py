@@ -35,6 +35,12 @@ class OutOfFold(NamedTuple):
         """1 where the most probable known class is the label, else 0, ``[m]``."""
         return (self.log_p.argmax(1) == self.labels).float()
 
+    def at(self, mask: Tensor) -> OutOfFold:
+        """Those of some nodes only, where ``mask`` ``[m]`` is true."""
+        gnn = None if self.gnn is None else self.gnn[mask]
+        parts = (self.nodes, self.labels, self.fold, self.log_p)
+        return OutOfFold(*(part[mask] for part in parts), self.kept, gnn)
+
 
 class Validation(NamedTuple):
     """Validation nodes of the target; there may be none.

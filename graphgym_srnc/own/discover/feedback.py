@@ -236,7 +236,7 @@ def on_near_names(made: Labels, classes: Collection[str]) -> list[str]:
     """Warnings about new classes whose name may be a typing error of another class.
 
     Names are compared by their letters and digits, without case. Those that differ only in digits
-    are not near.
+    are not near, nor are the names of two clusters, which stand side by side in one command.
 
     Args:
         made: the next run's labels.
@@ -244,11 +244,17 @@ def on_near_names(made: Labels, classes: Collection[str]) -> list[str]:
     """
     counts = Counter(made.label)
     new = [name for name, _ in counts.most_common() if name not in {"", UNKNOWN, *classes}]
+    of_clusters = {made.label[node] for node in made.added}
     others = {_letters(name): name for name in classes}
     warnings = []
     for name in new:
         letters = _letters(name)
-        words = [word for word in others if _without_digits(word) != _without_digits(letters)]
+        words = [
+            word
+            for word, other in others.items()
+            if _without_digits(word) != _without_digits(letters)
+            and not {name, other} <= of_clusters
+        ]
         same = others.get(letters)
         near = difflib.get_close_matches(letters, words, 1, NEAR)
         if same or near:
