@@ -503,7 +503,7 @@ def test_an_iteration_counts_unknown_nodes_again_or_is_undone(two_hidden_classes
     recount(accuracy - 0.3)
     assert method.episodes == 1 and method.plan.unknown_share == 0.5
 
-    recount(accuracy + 0.01)
+    recount(accuracy + 0.3)
     assert method.evidence is before and method.plan.iteration == method.episodes - 1 == 0
     assert method.plan.unknown_share == 0.5
     assert "iteration 1" in method.warnings["undone"]

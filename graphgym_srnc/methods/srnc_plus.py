@@ -618,7 +618,7 @@ class SRNCPlus(ClusterMethod):
         """Count unknown nodes again after an iteration.
 
         If the expected accuracy on held-out labels rises by more than two standard errors, another
-        iteration follows. If it falls, this one is undone.
+        iteration follows. If it falls by more than one, this one is undone.
         """
         with random_draws_apart(self.task.device):
             self.iterate_twins()
@@ -628,7 +628,7 @@ class SRNCPlus(ClusterMethod):
         significant = self.plan.p_value <= SIGNIFICANT
         if not significant or rise <= CLEAR * error:
             self.episodes = self.plan.iteration
-        if rise < 0:
+        if rise < -error:
             before_it, _ = weighted_mean(100 * self.gained, judged.weight)
             after, _ = weighted_mean(100 * gained, judged.weight)
             self.warnings["undone"] = UNDONE.format(self.plan.iteration, before_it, after)

@@ -37,9 +37,14 @@ class OutOfFold(NamedTuple):
 
     def at(self, mask: Tensor) -> OutOfFold:
         """Those of some nodes only, where ``mask`` ``[m]`` is true."""
-        gnn = None if self.gnn is None else self.gnn[mask]
-        parts = (self.nodes, self.labels, self.fold, self.log_p)
-        return OutOfFold(*(part[mask] for part in parts), self.kept, gnn)
+        return OutOfFold(
+            self.nodes[mask],
+            self.labels[mask],
+            self.fold[mask],
+            self.log_p[mask],
+            self.kept,
+            None if self.gnn is None else self.gnn[mask],
+        )
 
 
 class Validation(NamedTuple):
