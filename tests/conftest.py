@@ -20,6 +20,8 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.environment import limited
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods import srnc
+from graphgym_srnc.methods.shared import label_density
 
 
 def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) -> InputError:
@@ -165,6 +167,15 @@ def one_thread():
     """Results depend on threads, and several processes test at once."""
     with limited(1):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_steps():
+    """In this process, cluster GNNs learn modularity alone for few steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(srnc, "PRETRAIN_STEPS", 10)
+        patch.setattr(label_density, "STEPS", 20)
+        yield patch
 
 
 @pytest.fixture(autouse=True)

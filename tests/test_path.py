@@ -22,11 +22,12 @@ TOPICS = {
 PER_CLASS = 70
 SETTINGS = {
     "gnn.dim_inner": "16",
-    "srnc_plus.rounds": "2",
-    "srnc_plus.steps": "60",
-    "srnc_plus.fit_steps": "20",
-    "srnc_plus.cluster_steps": "10",
+    "srnc_plus.rounds": "1",
+    "srnc_plus.steps": "25",
+    "srnc_plus.fit_steps": "8",
+    "srnc_plus.cluster_steps": "8",
     "srnc_plus.abstain": "False",
+    "optim.base_lr": "0.03",
     "num_threads": "1",
 }
 

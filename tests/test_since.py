@@ -27,7 +27,7 @@ from graphgym_srnc.own.discover import analysis, clusters, feedback, since
 
 THEN = {"a": 0.3, "b": 0.3, "c": 0.15, "d": 0.25}
 NOW = {"a": 0.25, "b": 0.25, "c": 0.3, "e": 0.2}
-SHORT = {"hidden": 16, "rounds": 1, "steps": 60, "fit_steps": 10, "cluster_steps": 10}
+SHORT = {"hidden": 16, "rounds": 1, "steps": 25, "fit_steps": 6, "cluster_steps": 6, "lr": 0.03}
 
 
 def labelled(graph: Data, truth: np.ndarray, known: Sequence[str], rng: np.random.RandomState):
@@ -95,6 +95,7 @@ def papers(rng: np.random.RandomState) -> tuple[Data, Data, np.ndarray]:
     return part(old, known), part(np.arange(len(truth)), known[:3]), truth
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("few_numbers")
 def test_years_of_papers():
@@ -272,7 +273,9 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
         feedback.write(tmp_path / month, graph, made)
         words = f"run --cfg own --name run_{month} dataset.name {month} gnn.dim_inner 16"
         words += f" --no-figures --no-tensorboard srnc_plus.abstain {month == 'may'}"
-        words += "".join(f" srnc_plus.{key} {n}" for key, n in SHORT.items() if key != "hidden")
+        words += " optim.base_lr 0.03"
+        own = SHORT.keys() - {"hidden", "lr"}
+        words += "".join(f" srnc_plus.{key} {SHORT[key]}" for key in own)
         assert main(words.split()) == 0
     capsys.readouterr()
     words = "discover results/run_june --new 2 --since results/run_may".split()

@@ -12,16 +12,8 @@ from tasks import EASY, MODES, started_method, synthetic_task, tiny_method
 
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
-
-
-@pytest.fixture(autouse=True)
-def few_steps(monkeypatch):
-    """Cluster GNNs are pre-trained for few steps, unless a test wants more."""
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
-
 
 # ---- the cluster GNN ----
 

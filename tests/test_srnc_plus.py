@@ -19,7 +19,7 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import UnknownEvidence
 from graphgym_srnc.methods import srnc_plus
-from graphgym_srnc.methods.shared import cross_fit, label_density
+from graphgym_srnc.methods.shared import cross_fit
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.training import Term, adam, log_softmax
 from graphgym_srnc.methods.shared.validation import Validation, not_worse
@@ -37,14 +37,6 @@ FAST = partial(adam, lr=0.03)
 
 PAIR = {"mode": "close_set", "num_features": 60, "class_imbalance": 1.0}
 """Settings of two graphs."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_steps():
-    """Cluster GNNs learn modularity for few steps."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_density, "STEPS", 30)
-        yield
 
 
 def make(**options) -> SRNCPlus:
