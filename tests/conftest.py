@@ -232,6 +232,7 @@ def gym():
 def few_numbers(monkeypatch) -> None:
     """Discovery tries at most four numbers of new clusters, where a test does not look at them."""
     monkeypatch.setattr("graphgym_srnc.own.discover.number.BEYOND", 4)
+    monkeypatch.setattr("graphgym_srnc.own.discover.number.HALVES", 1)
 
 
 @pytest.fixture

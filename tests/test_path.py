@@ -51,6 +51,7 @@ def tables(tmp_path, monkeypatch):
     return topic
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_globals):
     def told(words: str) -> str:
         assert main(shlex.split(words)) == 0, words
