@@ -24,7 +24,7 @@ KNOWN = {
     "ERM": (ERM(steps=30), 60, 1.1),
     "PGL": (PGL(enlarging=0.3), 400, 1.8),
     "SRNC": (SRNC(rounds=2), 410, 1.6),
-    "SRNCPlus": (SRNCPlus(rounds=2), 2900, 0.7),
+    "SRNCPlus": (SRNCPlus(rounds=2, steps=30, fit_steps=9, cluster_steps=9), 960, 0.95),
 }
 
 
