@@ -170,6 +170,14 @@ def one_thread():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk():
+    """Only a power cut tells files that were flushed from others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def few_steps():
     """In this process, cluster GNNs learn modularity alone for few steps."""
     with pytest.MonkeyPatch.context() as patch:
