@@ -183,7 +183,7 @@ def few_steps():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(srnc, "PRETRAIN_STEPS", 10)
         patch.setattr(label_density, "STEPS", 20)
-        yield patch
+        yield
 
 
 @pytest.fixture(autouse=True)

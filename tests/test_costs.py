@@ -17,6 +17,8 @@ from graphgym_srnc.backbones import Batches, EncoderSpec, build, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import features, read
+from graphgym_srnc.methods import srnc
+from graphgym_srnc.methods.shared import label_density
 
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
@@ -29,9 +31,10 @@ KNOWN = {
 
 
 @pytest.fixture
-def counts(monkeypatch, few_steps):
+def counts(monkeypatch):
     """Numbers of gradient steps and of sparse products since the test began."""
-    few_steps.undo()
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 150)
+    monkeypatch.setattr(label_density, "STEPS", 100)
     found = {"steps": 0, "products": 0}
     step = torch.optim.Adam.step
     product = Sparse.__matmul__
