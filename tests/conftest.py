@@ -181,7 +181,7 @@ def no_wait_for_the_disk():
 def few_steps():
     """In this process, cluster GNNs learn modularity alone for few steps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(srnc, "PRETRAIN_STEPS", 10)
+        patch.setattr(srnc, "PRETRAIN_STEPS", 40)
         patch.setattr(label_density, "STEPS", 20)
         yield
 
