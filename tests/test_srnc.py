@@ -12,6 +12,7 @@ from tasks import EASY, MODES, started_method, synthetic_task, tiny_method
 
 from graphgym_srnc.backbones import EncoderSpec, Graph
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
 
@@ -98,7 +99,8 @@ def test_source_posteriors(mode):
     assert started_method("srnc", task, source_regularizer=False).source_posterior()[0].numel() == 0
 
 
-def test_validation_does_not_move_the_threshold():
+def test_validation_does_not_move_the_threshold(monkeypatch):
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
     task = synthetic_task()
     method = started_method("srnc", synthetic_task(), steps=20)
     method.episode()
