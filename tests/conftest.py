@@ -20,6 +20,8 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.environment import limited
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods import srnc
+from graphgym_srnc.methods.shared import label_density
 
 
 def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) -> InputError:
@@ -167,6 +169,23 @@ def one_thread():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk():
+    """Only a power cut tells files that were flushed from others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_steps():
+    """In this process, cluster GNNs learn modularity alone for few steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(srnc, "PRETRAIN_STEPS", 40)
+        patch.setattr(label_density, "STEPS", 20)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Its draws are the same whichever tests ran before it."""
@@ -221,6 +240,7 @@ def gym():
 def few_numbers(monkeypatch) -> None:
     """Discovery tries at most four numbers of new clusters, where a test does not look at them."""
     monkeypatch.setattr("graphgym_srnc.own.discover.number.BEYOND", 4)
+    monkeypatch.setattr("graphgym_srnc.own.discover.number.HALVES", 1)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from graphgym_srnc.core import environment
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.gym import run as runs
 from graphgym_srnc.io import atomic, records, store, tensors
-from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
@@ -79,12 +78,6 @@ def train_and_note(
 
     record = trainer.fit(method, task, seed=3, callbacks=[note], checkpoint=checkpoint, **options)
     return record, noted
-
-
-@pytest.fixture(autouse=True)
-def few_steps(monkeypatch) -> None:
-    """Cluster GNNs begin with three steps."""
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
 
 
 @pytest.mark.parametrize(

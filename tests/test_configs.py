@@ -14,6 +14,7 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets, networks
 from graphgym_srnc.gym import build_task, config_names, config_root, fit, load_config, schema
 from graphgym_srnc.gym.keys import not_read
+from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten
 
 SMALL = ["train.max_episodes", "1", "gnn.dim_inner", "16", "gnn.att_heads", "2"]
@@ -66,48 +67,55 @@ def mode_of(variant: str) -> str:
     return {"deep": "a2gnn"}.get(name := variant.split("-")[0], name)
 
 
-CONFIGS = {name: load_config(name) for name in config_names()}
+SETTINGS = {name: config_files.read(name) for name in config_names()}
 KINDS = {
-    *{cfg.train.mode: name for name, cfg in CONFIGS.items()}.values(),
-    *{cfg.dataset.format: name for name, cfg in CONFIGS.items()}.values(),
-    *{cfg.dataset.name: name for name, cfg in CONFIGS.items()}.values(),
-}
+    settings[key]: name
+    for key in ("train.mode", "dataset.format", "dataset.name")
+    for name, settings in SETTINGS.items()
+    if key in settings
+}.values()
 """A config of each method, each shift and each data set."""
 if not hasattr(torch_geometric.datasets, "GraphLandDataset"):  # before PyG 2.7
-    KINDS = {name for name in KINDS if "graphland" not in name}
+    KINDS = [name for name in KINDS if "graphland" not in name]
 
 
-def test_shipped_configs_are_found_and_set_nothing_in_vain():
+@pytest.fixture(scope="module")
+def configs() -> dict[str, CfgNode]:
+    """All shipped configs."""
+    return {name: load_config(name) for name in SETTINGS}
+
+
+def test_shipped_configs_are_found_and_set_nothing_in_vain(configs):
     for name in ("testing/srnc-plus", "paper/open_set/cora-srnc_plus"):  # either spelling
         assert load_config(name).train.mode == "srnc_plus"
     assert config_root() == Path(__file__).parents[1] / "configs_gym"
-    assert load_config() == CONFIGS["default"]
-    default = flatten(CONFIGS["default"])
-    vain = {name: keys for name, cfg in CONFIGS.items() if (keys := not_read([cfg], default))}
+    assert load_config() == configs["default"]
+    default = flatten(configs["default"])
+    vain = {name: keys for name, cfg in configs.items() if (keys := not_read([cfg], default))}
     assert not vain
 
 
-@pytest.mark.parametrize("name", sorted(KINDS))
+@pytest.mark.parametrize("name", sorted({*KINDS}))
 def test_config_runs_on_files_as_they_are_published(gym, name, tmp_path, published):
     words = []
     if name == "own":
         words = ["dataset.name", str(published / "own"), "file.num_test", "10"]
-    cfg = load_config(name, [*small(CONFIGS[name]), *words])
+    cfg = load_config(name, [*small(load_config(name)), *words])
     _, record = fit(cfg, build_task(cfg))
     assert len(record.history) <= 2 and 0 <= record.test["micro_f1"] <= 1
 
 
-def test_configs_say_what_their_names_say():
+def test_configs_say_what_their_names_say(configs):
     for name in named("paper/open_set/", "paper/clustering/"):
         data, _, variant = name.rpartition("/")[2].partition("-")
-        cfg = CONFIGS[name]
+        cfg = configs[name]
         assert (cfg.dataset.name.lower(), cfg.dataset.format) == (data, "open_set"), name
         assert cfg.train.mode == mode_of(variant), name
         assert cfg.open_set.num_unseen == {"pubmed": 1}.get(data, 3), name
         assert cfg.srnc.source_regularizer != name.endswith("no-source"), name
     for name in named("paper/close_set/"):
         _, _, table, variant = name.split("/")
-        cfg = CONFIGS[name]
+        cfg = configs[name]
         assert cfg.train.mode == mode_of(variant), name
         if table == "arxiv":
             assert (cfg.dataset.format, cfg.dataset.name) == ("temporal", "ogbn-arxiv"), name
@@ -117,15 +125,15 @@ def test_configs_say_what_their_names_say():
             assert (cfg.cross_graph.num_val, cfg.train.selection) == (0, "last"), name
             assert cfg.cross_graph.source != cfg.cross_graph.target, name
     for name in named("close_set/arxiv_like/"):
-        real = CONFIGS.get("paper/close_set/arxiv/" + name.rpartition("/")[2])
+        real = configs.get("paper/close_set/arxiv/" + name.rpartition("/")[2])
         if real is not None:  # a method that the paper has
-            cfg = CONFIGS[name].clone()
+            cfg = configs[name].clone()
             assert (cfg.dataset.name, cfg.temporal.scale) == ("arxiv_like", 0.125), name
             cfg.dataset.name = "ogbn-arxiv"
             cfg.temporal.scale = 1.0
             assert cfg == real, name
     for name in named("paper/universal/"):
-        cfg = CONFIGS[name]
+        cfg = configs[name]
         # Validation nodes are the training nodes, which can choose nothing.
         assert (cfg.dataset.format, cfg.train.selection) == ("ocnnc", "last"), name
 

@@ -27,8 +27,6 @@ from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.data import datasets
 from graphgym_srnc.data.cleaning import clean
 from graphgym_srnc.data.networks import OCNNC
-from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.shared import label_density
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
@@ -107,8 +105,6 @@ def shown_tasks(monkeypatch) -> list[ShiftTask]:
 
         monkeypatch.setattr(cls, "start", start)
     monkeypatch.setattr(dgi, "train_infomax", partial(dgi.train_infomax, steps=2))
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 2)
-    monkeypatch.setattr(label_density, "STEPS", 10)
     return shown
 
 

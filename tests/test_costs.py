@@ -17,6 +17,8 @@ from graphgym_srnc.backbones import Batches, EncoderSpec, build, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import features, read
+from graphgym_srnc.methods import srnc
+from graphgym_srnc.methods.shared import label_density
 
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
@@ -24,13 +26,15 @@ KNOWN = {
     "ERM": (ERM(steps=30), 60, 1.1),
     "PGL": (PGL(enlarging=0.3), 400, 1.8),
     "SRNC": (SRNC(rounds=2), 410, 1.6),
-    "SRNCPlus": (SRNCPlus(rounds=2), 2900, 0.7),
+    "SRNCPlus": (SRNCPlus(rounds=2, steps=30, fit_steps=9, cluster_steps=9), 960, 0.95),
 }
 
 
 @pytest.fixture
 def counts(monkeypatch):
     """Numbers of gradient steps and of sparse products since the test began."""
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 150)
+    monkeypatch.setattr(label_density, "STEPS", 100)
     found = {"steps": 0, "products": 0}
     step = torch.optim.Adam.step
     product = Sparse.__matmul__

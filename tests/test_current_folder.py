@@ -28,6 +28,7 @@ def folder_of_traps(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_workers_of_a_grid_import_nothing_of_it(folder_of_traps, capfd):
     (folder_of_traps / "grid.txt").write_text("gnn.dim_inner d [4]\n")
     words = ["grid", "--cfg", "testing/erm", "--grid", "grid.txt", "--name", "g", "--jobs", "1"]

@@ -418,6 +418,7 @@ def test_a_cluster_of_two_topics_has_two_parts(graph):
     assert not any(row.parts for row in single.new) and single.discovery.classes == [*"345"]
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_a_part_has_a_name_of_its_own(graph):
     p = posterior_of(graph)
     first = analysis.analyse(graph, p, Names(), "abc", num_new=2)
@@ -456,6 +457,7 @@ def test_a_part_has_a_name_of_its_own(graph):
         labelled({"9z": "rust"})
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_a_column_of_numbers_beside_words(graph):
     p = posterior_of(graph)
     numbers = torch.randn(300, 1, generator=torch.Generator().manual_seed(0)) + 9 * (
@@ -785,7 +787,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     feedback.write(tmp_path / "g", graph, feedback.Labels(label, [""] * 240, set()))
     words = "run --cfg own --name few --no-figures --no-tensorboard dataset.name g gnn.dim_inner 16"
     keys = (
-        " srnc_plus.rounds 1 srnc_plus.steps 60 srnc_plus.fit_steps 10 srnc_plus.cluster_steps 10"
+        " srnc_plus.rounds 1 srnc_plus.steps 30 srnc_plus.fit_steps 10 srnc_plus.cluster_steps 10"
     )
     assert main((words + keys).split()) == 0
     *_, command = capsys.readouterr().out.splitlines()

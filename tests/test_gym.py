@@ -226,7 +226,8 @@ class EdgeMean(torch.nn.Module):
 def test_a_registered_layer_trains_with_each_method(gym, task, mode):
     register.register_layer("edgemean", EdgeMean)
     method, record = gym.fit(
-        gym.load_config(f"testing/{mode}", ["gnn.layer_type", "edgemean"]), task
+        gym.load_config(f"testing/{mode}", ["gnn.layer_type", "edgemean", f"{mode}.steps", "3"]),
+        task,
     )
     assert any(isinstance(module, GymEncoder) for module in method.modules())
     assert record.history and 0 <= record.test["micro_f1"] <= 1

@@ -36,6 +36,7 @@ print(json.dumps([seconds, slow, *told]))
 """
 
 
+@pytest.mark.slow
 def test_names_are_refused_before_torch_is_imported(tmp_path):
     """And a run imports neither Lightning nor scikit-learn."""
     commands = [

@@ -22,11 +22,12 @@ TOPICS = {
 PER_CLASS = 70
 SETTINGS = {
     "gnn.dim_inner": "16",
-    "srnc_plus.rounds": "2",
-    "srnc_plus.steps": "60",
-    "srnc_plus.fit_steps": "20",
-    "srnc_plus.cluster_steps": "10",
+    "srnc_plus.rounds": "1",
+    "srnc_plus.steps": "25",
+    "srnc_plus.fit_steps": "8",
+    "srnc_plus.cluster_steps": "8",
     "srnc_plus.abstain": "False",
+    "optim.base_lr": "0.03",
     "num_threads": "1",
 }
 
@@ -50,6 +51,7 @@ def tables(tmp_path, monkeypatch):
     return topic
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_globals):
     def told(words: str) -> str:
         assert main(shlex.split(words)) == 0, words

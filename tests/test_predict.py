@@ -54,11 +54,13 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example.write(Path("old"), 400, 0.5)
     example.write(Path("new"), 300, seed=1)
+    few = "--no-tensorboard optim.base_lr 0.03 srnc_plus.rounds 1 srnc_plus.steps 25"
+    few += " srnc_plus.fit_steps 10 srnc_plus.cluster_steps 10"
     pair = "cross_graph.source a cross_graph.target b --name pair"
     for command in (
         "data make old/nodes.csv old/edges.csv --text title --out a",
         "data make new/nodes.csv new/edges.csv --like a --label none --out b",
-        f"run --cfg own-networks {pair} --figures srnc_plus.rounds 1 srnc_plus.fit_steps 30",
+        f"run --cfg own-networks {pair} --no-figures {few}",
         "predict results/pair --out p.csv",
     ):
         assert status_of(*command.split()) == 0, command

@@ -16,7 +16,6 @@ from torch_geometric.data import Data
 from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.methods.shared import label_density
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.train import trainer
@@ -109,9 +108,7 @@ def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("name, open_set", zip(methods.names(), itertools.cycle([True, False])))
-def test_a_method_on_any_graph(name, open_set, monkeypatch):
-    monkeypatch.setattr(label_density, "STEPS", 10)
-
+def test_a_method_on_any_graph(name, open_set):
     @settings(
         max_examples=EXAMPLES,
         deadline=None,

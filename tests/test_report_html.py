@@ -158,21 +158,23 @@ def test_text_of_strangers_stays_text(tmp_path, without_figures):
 
 
 def test_only_pictures_of_runs_are_taken(tmp_path, without_figures):
-    run = store_runs(tmp_path / "results", "one", [0.5]) / "0" / "figures"
-    file = run / "classifier-selected.png"
-    for content in (
+    forged = [
         b"<svg onload=alert(1)>",
         PNG[:-4],
         PNG[:16] + (pages.SIDE + 1).to_bytes(4, "big") * 2 + PNG[24:],
         b"",
         PNG[:-12] + b"\0" * pages.LARGEST + PNG[-12:],
-    ):
-        atomic.write_bytes(file, content)
-        found = Page(rendered([tmp_path / "results"]))
-        assert not found.all("img")
+    ]
+    for k, content in enumerate(forged):
+        run = store_runs(tmp_path / "forged", str(k), [0.5]) / "0" / "figures"
+        atomic.write_bytes(run / "classifier-selected.png", content)
+    assert not Page(rendered([tmp_path / "forged"])).all("img")
+
+    run = store_runs(tmp_path / "results", "one", [0.5]) / "0" / "figures"
+    run.mkdir()
+    file = run / "classifier-selected.png"
     secret = tmp_path / "classifier-selected.png"
     secret.write_bytes(PNG)
-    file.unlink()
     file.symlink_to(secret)
     os.mkfifo(run / "reliability.png")
     assert not Page(rendered([tmp_path / "results"])).all("img")

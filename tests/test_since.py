@@ -14,12 +14,10 @@ import torch
 from conftest import refusal
 from statsmodels.stats.proportion import confint_proportions_2indep
 from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 from graphgym_srnc import ERM, SRNCPlus, discover
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.text import plain
-from graphgym_srnc.data import arxiv_like
 from graphgym_srnc.data.block_model import class_topics, dcsbm
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -27,7 +25,7 @@ from graphgym_srnc.own.discover import analysis, clusters, feedback, since
 
 THEN = {"a": 0.3, "b": 0.3, "c": 0.15, "d": 0.25}
 NOW = {"a": 0.25, "b": 0.25, "c": 0.3, "e": 0.2}
-SHORT = {"hidden": 16, "rounds": 1, "steps": 60, "fit_steps": 10, "cluster_steps": 10}
+SHORT = {"hidden": 16, "rounds": 1, "steps": 25, "fit_steps": 6, "cluster_steps": 6, "lr": 0.03}
 
 
 def labelled(graph: Data, truth: np.ndarray, known: Sequence[str], rng: np.random.RandomState):
@@ -76,49 +74,6 @@ def test_a_new_a_grown_and_a_vanished_class_are_named_right(seed):
     assert new in repr(found) and "gone" in repr(found)
     made = found.labelled({number: "rust"})
     assert {*made.y} == {*now.y, "c", "rust"}, "the name of c carries over"
-
-
-def papers(rng: np.random.RandomState) -> tuple[Data, Data, np.ndarray]:
-    """Papers of four classes until 2013, and those of all years, of which cs.LG has no label."""
-    known = ["cs.IT", "cs.NI", "cs.DS", "cs.LG"]
-    year, label = arxiv_like.years_and_labels(0.03, 2013, rng)
-    kept = np.isin(label, [arxiv_like.CLASS_NAMES.index(name) for name in known])
-    graph = arxiv_like.arxiv_like(year[kept], label[kept], rng)
-    truth = np.array(arxiv_like.CLASS_NAMES)[graph.y.numpy()]
-
-    def part(nodes: np.ndarray, classes: Sequence[str]) -> Data:
-        edges = to_undirected(graph.subgraph(torch.from_numpy(nodes)).edge_index)
-        own = Data(x=graph.x[nodes], edge_index=edges, ids=[f"p{node}" for node in nodes])
-        return labelled(own, truth[nodes], classes, rng)[0]
-
-    old = np.flatnonzero(graph.node_year.numpy() <= 2013)
-    return part(old, known), part(np.arange(len(truth)), known[:3]), truth
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.usefixtures("few_numbers")
-def test_years_of_papers():
-    """A field that grows without labels keeps its name, by the papers that are in both graphs."""
-    then, now, truth = papers(np.random.RandomState(0))
-    earlier = ERM(hidden=16, steps=50, open_set=False).fit(then)
-    model = SRNCPlus(open_set=True, **SHORT).fit(now)
-    found = discover(model, now, num_new=1, since=(earlier, then))
-    changes = found.changes()
-    assert changes.status["cs.LG"] == "grown" and changes.status["cs.IT"] == "shrunk"
-    assert changes.share_now["cs.LG"] == pytest.approx((truth == "cs.LG").mean(), abs=0.05)
-    total = then.num_nodes
-    note = (
-        f"{total} of the {total} earlier ids are in this graph. Similarities compare these nodes."
-    )
-    assert found.analysis.changes.notes[1] == note
-    # Without ids features tell the same, and so they do if ids are numbers of rows.
-    for ids in (None, [f"p{node}" for node in np.random.RandomState(1).permutation(now.num_nodes)]):
-        now.ids = ids
-        other = discover(model, now, num_new=1, since=(earlier, then))
-        assert other.changes().status.to_dict() == changes.status.to_dict()
-        note = other.analysis.changes.notes[1]
-        assert note.endswith("Similarities compare mean features of classes.")
-        assert ("ids are not compared" in note) == (ids is not None)
 
 
 def test_the_interval_is_newcombes():
@@ -272,7 +227,9 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
         feedback.write(tmp_path / month, graph, made)
         words = f"run --cfg own --name run_{month} dataset.name {month} gnn.dim_inner 16"
         words += f" --no-figures --no-tensorboard srnc_plus.abstain {month == 'may'}"
-        words += "".join(f" srnc_plus.{key} {n}" for key, n in SHORT.items() if key != "hidden")
+        words += " optim.base_lr 0.03"
+        own = SHORT.keys() - {"hidden", "lr"}
+        words += "".join(f" srnc_plus.{key} {SHORT[key]}" for key in own)
         assert main(words.split()) == 0
     capsys.readouterr()
     words = "discover results/run_june --new 2 --since results/run_may".split()

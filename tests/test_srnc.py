@@ -16,13 +16,6 @@ from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.train import trainer
 
-
-@pytest.fixture(autouse=True)
-def few_steps(monkeypatch):
-    """Cluster GNNs are pre-trained for few steps, unless a test wants more."""
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
-
-
 # ---- the cluster GNN ----
 
 
@@ -106,7 +99,8 @@ def test_source_posteriors(mode):
     assert started_method("srnc", task, source_regularizer=False).source_posterior()[0].numel() == 0
 
 
-def test_validation_does_not_move_the_threshold():
+def test_validation_does_not_move_the_threshold(monkeypatch):
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
     task = synthetic_task()
     method = started_method("srnc", synthetic_task(), steps=20)
     method.episode()

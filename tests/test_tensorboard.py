@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -98,6 +99,13 @@ def watch(directory: Path, settings: dict | None = None, **options) -> trainer.R
     return record
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory) -> tuple[Path, trainer.RunRecord]:
+    """The folder of a run with figures, also as PDF, and its record."""
+    folder = tmp_path_factory.mktemp("drawn")
+    return folder, watch(folder, pdf=True)
+
+
 def read(directory: Path) -> EventAccumulator:
     accumulator = EventAccumulator(str(directory), {"scalars": 0, "images": 0, "tensors": 0})
     accumulator.Reload()
@@ -115,9 +123,9 @@ def dashboards(logdir: Path) -> TBContext:
     )
 
 
-def test_event_accumulator_reads_back_everything(tmp_path):
-    record = watch(tmp_path, pdf=True)
-    found = read(tmp_path)
+def test_event_accumulator_reads_back_everything(drawn):
+    folder, record = drawn
+    found = read(folder)
     for block in ("losses", "val", "test"):
         for name in getattr(record.history[0], block):
             values = [(event.step, event.value) for event in found.Scalars(f"{block}/{name}")]
@@ -127,13 +135,13 @@ def test_event_accumulator_reads_back_everything(tmp_path):
     stems = "classifier-selected cluster_gnn-selected confusion-selected reliability".split()
     for stem in stems:
         (image,) = found.Images(f"view_selected/{stem.removesuffix('-selected')}")
-        content = (tmp_path / "figures" / f"{stem}.png").read_bytes()
+        content = (folder / "figures" / f"{stem}.png").read_bytes()
         assert image.step == record.best and image.encoded_image_string == content
         assert imread(io.BytesIO(content)).shape[:2] == (image.height, image.width)
     assert b"collapsed" in found.Tensors("warnings/text_summary")[0].tensor_proto.string_val[0]
     (verdict,) = found.Tensors("verdict/text_summary")
     assert verdict.tensor_proto.string_val == [b"It often changed its mind."]
-    assert {file.name for file in (tmp_path / "figures").iterdir()} == {
+    assert {file.name for file in (folder / "figures").iterdir()} == {
         f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf")
     }
 
@@ -158,11 +166,11 @@ def test_hparams_have_the_settings_and_final_scores_of_a_run(tmp_path, gym):
     assert final.value == pytest.approx(record.history[record.best].test["micro_f1"])
 
 
-def test_projector_serves_each_run(tmp_path):
+def test_projector_serves_each_run(drawn, tmp_path):
     from werkzeug.test import Client
 
-    watch(tmp_path / "a" / "0")
-    watch(tmp_path / "b" / "0")
+    for name in "ab":
+        shutil.copytree(drawn[0], tmp_path / name / "0")
     watch(tmp_path / "c" / "0", figures=False)
     apps = ProjectorPlugin(dashboards(tmp_path)).get_plugin_apps()
     served = {route: Client(app) for route, app in apps.items()}

@@ -10,7 +10,10 @@ from conftest import ended, environment
 
 from graphgym_srnc.core.environment import VARIABLES, cores
 
-pytestmark = pytest.mark.skipif(cores() < 2, reason="one thread a core is one thread here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(cores() < 2, reason="one thread a core is one thread here"),
+]
 
 SEEN = """
 import contextlib, json, sys

@@ -77,15 +77,16 @@ class Registry(Generic[T]):
 
     def own_names(self) -> list[str]:
         """Names of this package; imports none of them."""
-        files = pkgutil.iter_modules(sys.modules[self.package].__path__)
-        return [*self.listed, *(file.name for file in files if file.name not in self.shared)]
+        files = _files(*sys.modules[self.package].__path__)
+        return [*self.listed, *(name for name in files if name not in self.shared)]
 
     def names(self) -> list[str]:
         """All names, those of other packages last; imports none of them. Warns of taken names."""
         found = self.own_names()
         taken = {*found}
         if self.kind in BLOCKS:
-            taken |= {*GRAPHGYM, *_files("shifts"), *_files("methods")}
+            here = Path(__file__).parents[1]
+            taken |= {*GRAPHGYM, *_files(str(here / "shifts")), *_files(str(here / "methods"))}
         if self.kind == "methods":
             taken |= entries("shifts").keys()
         for name, entry in sorted(entries(self.kind).items()):
@@ -128,8 +129,8 @@ class Registry(Generic[T]):
 
 
 @functools.cache
-def _files(kind: str) -> list[str]:
-    return [file.name for file in pkgutil.iter_modules([str(Path(__file__).parents[1] / kind)])]
+def _files(*folders: str) -> list[str]:
+    return [file.name for file in pkgutil.iter_modules(folders)]
 
 
 @functools.cache
