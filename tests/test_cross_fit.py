@@ -120,16 +120,14 @@ def sampled(per_class: tuple[int, ...], in_pool: tuple[int, ...]) -> tuple[HeldO
 def test_labels_drawn_per_class_are_weighted_by_the_ratio_of_shares():
     found, pool = sampled((60, 60, 60), (500, 300, 100))
     ratio = found.class_ratios(pool)
-    assert ratio.tolist() == pytest.approx(
-        (3 * torch.tensor([5, 3, 1]) / 9).repeat_interleave(60).tolist(), abs=0.15
-    )
+    assert ratio.tolist() == pytest.approx([5 / 3, 1, 1 / 3], abs=0.15)
     predicted = found.log_p[0].argmax(1)
     confusion = np.zeros((3, 3))
     for k, j in zip(predicted[:180].tolist(), found.labels.tolist()):
         confusion[k, j] += 1 / 180
     shares = predicted[pool].bincount(minlength=3) / len(pool)
     exact = black_box_weights(torch.from_numpy(confusion), shares)
-    assert ratio.tolist() == pytest.approx(exact[found.labels].tolist(), abs=1e-4)
+    assert ratio.tolist() == pytest.approx(exact.tolist(), abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +137,4 @@ def test_labels_drawn_per_class_are_weighted_by_the_ratio_of_shares():
 )
 def test_other_labels_have_equal_weights(per_class, in_pool):
     found, pool = sampled(per_class, in_pool)
-    assert found.class_ratios(pool).tolist() == [1] * 180
+    assert found.class_ratios(pool).tolist() == [1] * 3

@@ -764,6 +764,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
         "held_out": record["held_out"],
         "unknown": unknown,
         "nodes": 400,
+        "corrected": 0,
     }
     out_again = capsys.readouterr().out
     assert "labels" in out_again

@@ -344,7 +344,8 @@ def test_probabilities_are_as_large_as_the_expected_accuracy(state, two_hidden_c
     largest = p[task.pool].amax(1)
     unknown = decision[task.pool] == task.num_known
     assert unknown.any()
-    assert float(largest[unknown].mean()) == pytest.approx(method.plan.precision, abs=1e-3)
+    # Equal scores at the threshold have probability 0.5 at every temperature.
+    assert float(largest[unknown].mean()) == pytest.approx(method.plan.precision, abs=5e-3)
     assert float(largest[~unknown].mean()) == pytest.approx(method.plan.expected, abs=1e-3)
 
 
@@ -405,16 +406,11 @@ def test_the_estimator_uses_every_label(num_labelled=40):
     assert 0 < model.record_.history[0].losses["held_out_accuracy"] < 1
 
 
-def test_labels_judge_again_after_an_iteration_is_undone():
-    """A classifier without weight is among the judged ones."""
+def test_labels_judge_once_even_if_the_first_iteration_is_undone():
     task = masked_task()
     method = started(task, steps=3)
-    weights = []
-    for _ in range(2):
-        method.learn_validation(task.source.y[task.val])
-        weights.append(method.evidence.weight.clone())
-        method.evidence.weight[-1] = 0.0
-    assert torch.equal(*weights)
+    assert "held_out_accuracy" in method.learn_validation(task.source.y[task.val])
+    assert "held_out_accuracy" not in method.learn_validation(task.source.y[task.val])
 
 
 def test_between_two_graphs_labels_of_the_source_weigh_the_classifiers(monkeypatch):

@@ -90,9 +90,6 @@ class HeldOut:
         self.folds = folds
         self.num_known = num_known
         self.labels = torch.cat([fold.held_out_labels for fold in folds])
-        for fold in folds:
-            weight = fold.evidence.weight
-            weight.fill_(1 / len(weight))  # or one without weight would not be judged
         parts = [fold.evidence.log_posteriors(graph, num_known) for fold in folds]
         self.parts = torch.cat([part[:, fold.held_out] for part, fold in zip(parts, folds)], 1)
         self.weight = log_linear_weights(self.parts, self.labels)
