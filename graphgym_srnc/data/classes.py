@@ -103,10 +103,12 @@ def find_label(found: Look) -> None:
     hint = "Name the column of classes with `label`"
     if perhaps:
         hint += f", perhaps {listed(perhaps, 4)}"
-    if not usual and (found.options.in_python or not likely):
+    if not usual and not likely:
         found.notes.append(f"No column of labels was found. {hint}.")
         return
-    message = "no column has a usual name of classes in the first line"
+    message = "no column has a usual name of classes"
+    if not found.options.in_python:
+        message += " in the first line"
     if fit:
         message = f"several columns may hold the classes: {listed(fit)}"
     elif usual:
