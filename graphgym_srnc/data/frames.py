@@ -51,6 +51,8 @@ def look(
     that is a header or not. ``others`` = there are features beside those of columns and of links.
     """
     limits.check_columns(nodes.shape[1], "nodes")
+    if found.options.like is not None and not found.options.weight:
+        found.options = found.options._replace(weight=found.options.like.get("weight", ""))
     table = header.named(found, nodes)
     found.rows = table.index
     found.table = _without_lists(found, table.reset_index(drop=True))
@@ -94,6 +96,8 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         )
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = spectral
+    if found.options.weight and found.options.like is None:
+        recipe["weight"] = found.options.weight
     return Graph(
         found.edges,
         joined,
