@@ -313,7 +313,12 @@ def _tell_columns(found: Look) -> None:
                 found.notes += labels.changes(name, known, features.truth(known), "numbers")
         counts = [f"{name} {count:,}" for name, count in empty.items() if count]
         if counts:
-            found.notes.append(f"empty cells, {meaning}: {listed(counts, SHOWN)}")
+            line = f"empty cells, {meaning}: {listed(counts, SHOWN)}"
+            marked = features.marked_columns(found.made.recipe)
+            marked = [name for name in marked if empty.get(name)]
+            if marked:
+                line += f"; a feature marks those of {listed(marked, SHOWN)}"
+            found.notes.append(line)
     used = [
         f"{words} from {listed([name or nameless for name in found.uses[use]])}"
         for use, words in USES.items()
