@@ -228,7 +228,6 @@ def test_unknown_options_and_stray_words_are_refused(capsys):
         ("data mak", "Did you mean make?"),
         ("options train stray", "unrecognized arguments: stray"),
         ("data make n.csv e.csv --text a b --out g", "arguments: b. Separate several columns by"),
-        ("", "required"),
     ):
         with pytest.raises(SystemExit) as stop:
             main(words.split())
