@@ -431,7 +431,7 @@ class SRNCPlus(_Parameters):
 
     Args:
         rounds: maximum number of iterations; 0 = two on one graph, three between two graphs, and up
-            to five while held-out labels say that unknown nodes rank better.
+            to five while the expected accuracy rises.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import scipy.sparse as sp
 from conftest import refusal, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tasks import tiny_estimator
 
-from graphgym_srnc import ShiftWarning, from_frames, from_networkx
+from graphgym_srnc import ShiftWarning, from_frames, from_networkx, load
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.cli.make import make_graph
 from graphgym_srnc.data import files
@@ -90,6 +92,102 @@ def test_weights_are_stored_in_the_folder_and_read_back(tmp_path, capsys):
     assert main([*words, "--out", str(tmp_path / "plain")]) == 0
     assert "not read: strength (--weight strength reads weights)" in capsys.readouterr().out
     assert "edge_weight" not in files.load(tmp_path / "plain")[0]
+
+
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [
+        (range(2, 10), "; not read: days (--weight days reads weights)"),
+        ([0.5] * 8, "; not read: days (--weight days reads weights)"),
+        ([*range(2, 9), -1], "; not read: days"),
+        ([*range(2, 9), ""], "; not read: days"),
+        ([*range(2, 9), "long"], "; not read: days"),
+        (range(1, 9), "; not read: days"),  # it counts the rows
+    ],
+)
+def test_a_column_of_positive_numbers_may_be_weights(days, told, tmp_path, capsys):
+    links = frame(RING).drop(columns="strength").assign(days=[*days])
+    words = ["data", "make", *map(str, tables(tmp_path, links)), "--numbers", "size"]
+    assert main([*words, "--out", str(tmp_path / "g")]) == 0
+    assert f"links join the columns from and to{told}\n" in capsys.readouterr().out
+
+
+def test_several_columns_of_positive_numbers_are_told(tmp_path, capsys):
+    links = frame(RING).rename(columns={"strength": "days"}).assign(year=2013)
+    words = ["data", "make", *map(str, tables(tmp_path, links)), "--numbers", "size"]
+    assert main([*words, "--out", str(tmp_path / "g")]) == 0
+    told = "not read: days and year (--weight days or --weight year reads weights)\n"
+    assert told in capsys.readouterr().out
+
+
+def test_a_later_graph_has_weights_of_the_same_column(tmp_path, capsys):
+    days = frame(RING).rename(columns={"strength": "days"})
+    words = ["data", "make", *map(str, tables(tmp_path, days))]
+    first = ["--numbers", "size", "--weight", "days", "--out", str(tmp_path / "first")]
+    assert main([*words, *first]) == 0
+    like = [*words, "--like", str(tmp_path / "first"), "--out"]
+    capsys.readouterr()
+    assert main([*like, str(tmp_path / "second")]) == 0
+    assert "from and to, with weights from days\n" in capsys.readouterr().out
+    found = dense(files.load(tmp_path / "second")[0])
+    np.testing.assert_array_equal(found + found.T, matrix(RING))
+
+    tables(tmp_path, days.rename(columns={"days": "hours"}))
+    error = refusal(main([*like, str(tmp_path / "third")]), capsys)
+    assert error.startswith("error: --like: l.csv lacks days, which holds the weights of links")
+    assert "Name that of weights with --weight" in error and not (tmp_path / "third").exists()
+    assert main([*like, str(tmp_path / "third"), "--weight", "hours"]) == 0
+    assert dense(files.load(tmp_path / "third")[0]).sum() == matrix(RING).sum() / 2
+
+    recipe = json.loads((tmp_path / "first/recipe.json").read_text())
+    assert recipe.pop("weight") == "days"
+    (tmp_path / "first/recipe.json").write_text(json.dumps(recipe))  # as before this entry
+    capsys.readouterr()
+    assert main([*like, str(tmp_path / "fourth")]) == 0
+    assert "not read: hours (--weight hours reads weights)" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::graphgym_srnc.ShiftWarning")
+def test_a_later_frame_has_weights_of_the_same_column():
+    made = from_frames(NODES, frame(RING), weight="strength")
+    later = from_frames(NODES, frame(RING[:5]), like=made)
+    np.testing.assert_array_equal(dense(later), matrix(RING[:5]))
+    assert later.recipe == made.recipe
+    assert "weight" not in from_frames(NODES, frame(RING)).recipe
+    bare = frame(RING).drop(columns="strength")
+    assert "edges lacks strength" in str(refused("like", from_frames, NODES, bare, like=made))
+    other = frame(RING).rename(columns={"strength": "s"})
+    assert from_frames(NODES, other, like=made, weight="s").recipe == made.recipe
+
+
+def test_a_model_of_weights_warns_about_a_graph_without(tmp_path, capsys, recwarn):
+    made = from_frames(NODES, frame(RING), weight="strength")
+    plain = made.clone()
+    del plain.edge_weight
+    told = "the links of this graph have no weights, and those of training have"
+    model = tiny_estimator("ERM", open_set=False).fit(made)
+    model.save(tmp_path / "m.safetensors")
+    for one in (model, load(tmp_path / "m.safetensors")):
+        recwarn.clear()
+        one.predict(made)
+        assert told not in " ".join(str(warning.message) for warning in recwarn)
+        with pytest.warns(ShiftWarning, match=told):
+            one.predict(plain)
+    for other in (
+        tiny_estimator("ERM", open_set=False).fit(plain),
+        tiny_estimator("ERM", open_set=False, backbone="gatconv").fit(made),  # reads no weights
+    ):
+        recwarn.clear()
+        other.predict(plain)
+        assert told not in " ".join(str(warning.message) for warning in recwarn)
+
+    for name, words in {"plain": [], "weighted": ["--weight", "strength"]}.items():
+        paths = map(str, tables(tmp_path, frame(RING)))
+        chosen = ["--numbers", "size", *words, "--out", str(tmp_path / name)]
+        assert main(["data", "make", *paths, *chosen]) == 0
+        capsys.readouterr()
+        model._model.read(str(tmp_path / name))
+        assert (f"{tmp_path / name}: {told}" in capsys.readouterr().err) == (name == "plain")
 
 
 def test_the_ends_of_a_link_of_weight_0_need_not_be_nodes():

@@ -449,6 +449,17 @@ def test_an_index_and_a_column_that_both_have_the_ids_are_two_readings():
     assert api.from_frames(nodes, edges.clip(1)).ids == [0, 1, 2, 3, 4]
 
 
+def test_a_column_of_classes_of_an_unusual_name_is_asked_for():
+    nodes = pandas.DataFrame({"team": [*"ab"] * 5, "size": np.arange(10.0) ** 2})
+    edges = pandas.DataFrame({"from": range(9), "to": range(1, 10)})
+    told = str(refused("label", api.from_frames, nodes, edges))
+    assert told.startswith("label: no column has a usual name of classes. Name the column")
+    assert "perhaps team (2 values); or give `label='none'`" in told
+    assert "y" in api.from_frames(nodes, edges, label="team")
+    assert "y" not in api.from_frames(nodes, edges, label="none")
+    assert "y" not in api.from_frames(nodes[["size"]], edges)
+
+
 def test_one_bad_row_does_not_change_the_column_of_ids():
     ids = [f"P{number:02}" for number in range(20)]
     nodes = pandas.DataFrame({"article": ids, "x": range(20), "label": [*"ab"] * 10})

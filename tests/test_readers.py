@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -273,11 +274,62 @@ def test_empty_cells_are_counted_and_told(tmp_path, capsys):
     status, _ = make_links(tmp_path, LINES, *chosen, **cells)
     printed = capsys.readouterr().out
     assert status == 0
-    assert "empty cells, counted as the mean: price 2\n" in printed
+    marked = "empty cells, counted as the mean: price 2; a feature marks those of price\n"
+    assert marked in printed
     assert "empty cells, of no category: land 3\n" in printed
 
 
+def test_a_feature_marks_the_empty_cells_of_a_column(tmp_path):
+    cells = np.tile(np.arange(1.0, 9.0), (4, 1)).T
+    cells[1, 1] = cells[[2, 5], 2] = cells[:, 3] = np.nan  # none, one, two and all are empty
+    frame = pandas.DataFrame(cells, columns=[*"abcd"]).assign(id=[*"opqrstuv"], label=[*"xy"] * 4)
+    links = pandas.DataFrame({"from": [*"opqrstu"], "to": [*"pqrstuv"]})
+    made = from_frames(frame, links, numbers=[*"abcd"])
+    assert made.feature_names == [*"abcd", "c is missing"]
+    np.testing.assert_array_equal(made.x[:, 4], np.isnan(cells[:, 2]))
+    mean, std = np.nanmean(cells[:, 2]), np.nanstd(cells[:, 2])
+    np.testing.assert_allclose(made.x[:, 2], np.nan_to_num((cells[:, 2] - mean) / std), atol=1e-6)
+
+    later = frame.assign(a=np.nan, c=[1, 2, 3, 4, 5, 6, 7, None])  # other cells are empty now
+    again = from_frames(later, links, like=made)
+    assert again.feature_names == made.feature_names and again.recipe == made.recipe
+    assert again.x[:, 4].tolist() == [0] * 7 + [1]
+    assert from_frames(frame[["id", "label", "a", "b"]], links).feature_names == ["a", "b"]
+
+
+def test_a_recipe_that_marks_no_empty_cells_gives_the_features_of_then(tmp_path, capsys):
+    cells = {"price": ["", "", *range(V - 2)]}
+    status, out = make_links(tmp_path, LINES, "--numbers", "price", **cells)
+    assert status == 0 and (out / "words.txt").read_text() == "a\nprice\nprice is missing\n"
+    out.rename(tmp_path / "base")
+    recipe = json.loads((tmp_path / "base/recipe.json").read_text())
+    assert recipe["numbers"].pop("missing") == ["price"]
+    recipe["widths"] = [2]
+    (tmp_path / "base/recipe.json").write_text(json.dumps(recipe))
+    capsys.readouterr()
+    tables = tmp_path / "n.csv", tmp_path / "links.csv"
+    status, out = make(tmp_path, *tables, "--like", tmp_path / "base")
+    assert status == 0 and (out / "words.txt").read_text() == "a\nprice\n"
+    assert "empty cells, counted as the mean: price 2\n" in capsys.readouterr().out
+
+
 # A later table.
+
+
+@pytest.mark.parametrize(
+    ("factor", "rows", "told"), [(1.6, 24, True), (1.05, 24, False), (1.6, 9, False)]
+)
+def test_a_column_whose_mean_moved_is_told_with_both_means(factor, rows, told, tmp_path, capsys):
+    miles = [1000.0 + 40 * i for i in range(V)]  # mean 1460, standard deviation 277
+    status, out = make_links(tmp_path, LINES, "--numbers", "miles", miles=miles)
+    assert status == 0
+    out.rename(tmp_path / "base")
+    cells = [factor * mile if row < rows else "" for row, mile in enumerate(miles)]
+    nodes = node_table(tmp_path / "new.csv", miles=cells)
+    capsys.readouterr()
+    assert make(tmp_path, nodes, tmp_path / "links.csv", "--like", tmp_path / "base")[0] == 0
+    line = "\nmiles: the mean is 2336, and 1460 in the earlier graph"
+    assert (line in capsys.readouterr().out) == told
 
 
 def test_a_later_table_that_drifts_is_told_with_counts(tmp_path, capsys):

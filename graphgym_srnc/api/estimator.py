@@ -36,7 +36,7 @@ from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.shifts.given import labels as labels_of
 from graphgym_srnc.train import held_out, trainer
 from graphgym_srnc.train.diagnostics import judge
-from graphgym_srnc.train.model import TrainedModel, original_labels
+from graphgym_srnc.train.model import NO_WEIGHTS, TrainedModel, original_labels
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -377,8 +377,11 @@ class Estimator(BaseEstimator):
         told = [feature_warning(checked.x, self.method_.encoder.features)]
         if any(known) and _recipe(graph) not in ("", *known):
             told.append(OTHER_RECIPE)
-        for text in filter(None, told):
-            warn(f"{type(self).__name__}: graph x: {text}")
+        told = [f"graph x: {text}" for text in told if text]
+        if self._model.lacks_weights(checked, role):
+            told.append(f"graph: {NO_WEIGHTS}")
+        for text in told:
+            warn(f"{type(self).__name__}: {text}")
         with limited_threads(self, checked):
             yield checked
 

@@ -53,15 +53,17 @@ def from_frames(
         edges: one row per edge, with two columns of ids, or an adjacency matrix.
         id: column of the ids; by default the index, or the column that has the ids of the edges.
         label: column of the classes; empty or missing cells mean no label. By default a column with
-            a usual name such as ``label``; ``none`` = there is none.
+            a usual name such as ``label``; ``none`` = there is none. It is asked for if another
+            column may hold classes.
         split: column of ``train``, ``val``, ``test`` or nothing; by default ``split``, one whose
             cells are such words, or ``train_mask``, ``val_mask`` and ``test_mask``.
         ends: the two columns of ids in ``edges``; by default those whose cells are ids.
         weight: column of weights in ``edges``. Those of repeated edges, in either direction, are
-            added. An edge of weight 0 is left out.
+            added. An edge of weight 0 is left out. By default that of ``like``, or none.
         text: columns of text, which become TF-IDF features.
         numbers: columns of numbers, or of lists of numbers of one length, which are standardised;
-            an empty cell is the mean. By default all, if no other feature is chosen.
+            an empty cell is the mean. A further feature marks the empty cells of a column with two
+            or more. By default all, if no other feature is chosen.
         categories: columns of which each value becomes a feature.
         spectral: number of features made of the edges alone.
         like: an earlier graph of this function, whose features are made again: the same words,

@@ -75,6 +75,9 @@ def _story(error: Exception) -> str:
 def _command(words: Sequence[str]) -> int:
     """Parse the words of a command and run it; return its status."""
     args = _parse(words)
+    if args.command is None or getattr(args, "action", "") is None:
+        args.parser.print_help()
+        return 0
     with worded(args.parser):
         _check(args)
         command = _import(args.command)

@@ -54,7 +54,8 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_commands(
     parser: argparse.ArgumentParser, dest: str, texts: dict[str, str]
 ) -> argparse._SubParsersAction:
-    commands = parser.add_subparsers(title="commands", dest=dest, required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", dest=dest, metavar="COMMAND")
+    parser.set_defaults(parser=parser)
     for name, text in texts.items():
         description, options, *blocks = text.strip("\n").split("\n\n")
         # The first sentence is the line in the list of commands.

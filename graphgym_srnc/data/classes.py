@@ -129,10 +129,12 @@ def _label(given: Given, nodes: Nodes) -> str:
     hint = "Name the column of classes with `label`"
     if perhaps:
         hint += f", perhaps {listed(perhaps, 4)}"
-    if not usual and (options.in_python or not likely):
+    if not usual and not likely:
         given.notes.append(f"No column of labels was found. {hint}.")
         return ""
-    message = "no column has a usual name of classes in the first line"
+    message = "no column has a usual name of classes"
+    if not options.in_python:
+        message += " in the first line"
     if fit:
         message = f"several columns may hold the classes: {listed(fit)}"
     elif usual:

@@ -24,7 +24,7 @@ def connect(
     cells = [columns.cells(pairs, end) for end in reading.ends]
     ends = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
     unread = [name for name in pairs if name not in (*reading.ends, given.options.weight)]
-    _tell_ends(given, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
+    _tell_ends(given, pairs, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
     if reading.id in columns.ROWS:
         numbers = reading.id.replace("rows", "row numbers")
         given.notes.append(
@@ -47,18 +47,27 @@ def connect(
     return made, None
 
 
-def _tell_ends(given: Given, unread: list[str], reading: Reading) -> None:
+def _tell_ends(given: Given, pairs: pandas.DataFrame, unread: list[str], reading: Reading) -> None:
     line = f"{given.files[1]}: links join the columns {listed(reading.ends)}"
     if given.options.weight:
         line += f", with weights from {given.options.weight}"
     if unread:
         line += f"; not read: {listed(unread)}"
-    weight = columns.usual(unread, WEIGHTS)
-    if weight and not given.options.weight:
-        line += f" ({option('weight', weight)} reads weights)"
+    if not given.options.weight:
+        usual = columns.usual(unread, WEIGHTS)
+        perhaps = [usual] if usual else [name for name in unread if _may_be_weights(pairs[name])]
+        ways = [option("weight", name) for name in perhaps]
+        if ways:
+            line += f" ({listed(ways, 3).replace(' and ', ' or ')} reads weights)"
     given.chosen.append(line)
     if unread:
         given.unread.append(line)
+
+
+def _may_be_weights(cells: pandas.Series) -> bool:
+    """Whether all cells of a column of links are positive numbers, which do not count its rows."""
+    values, _ = features.parsed(cells)
+    return bool((values > 0).all()) and not read.is_counter(cells)
 
 
 def _weights(given: Given, pairs: pandas.DataFrame) -> np.ndarray:
@@ -68,7 +77,14 @@ def _weights(given: Given, pairs: pandas.DataFrame) -> np.ndarray:
         InputError: a weight is no number of 0 or more.
     """
     file = given.files[1]
-    column = features.column(pairs, given.options.weight, "weight")
+    name = given.options.weight
+    if name not in pairs and given.options.like and given.options.like.get("weight") == name:
+        raise InputError.plain(
+            "like",
+            f"{file} lacks {name}, which holds the weights of links in the earlier graph",
+            f"Its columns are {columns.listing(pairs)}. Name that of weights with `weight`",
+        )
+    column = features.column(pairs, name, "weight")
     values = features.parsed(column)[0].to_numpy()
     wrong = ~((values >= 0) & (values < features.LARGEST))
     if wrong.any():

@@ -26,6 +26,8 @@ TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 WORD = r"[^\W_]{2,}"  # letters and digits, so that SND_USB_AUDIO has three words
 LARGEST = 1e100  # numbers below it have a finite variance
+LEAST_MISSING = 2  # empty cells of a column of numbers from which a feature marks them
+LEAST_KNOWN = 10  # numbers of a column whose mean is compared with that of a recipe
 FAR = 10  # standard deviations from which a number is far from those of a recipe
 
 
@@ -74,6 +76,10 @@ def learn(
         std = values.std(ddof=0).fillna(0).replace(0, 1)
         mean = values.mean().fillna(0)
         recipe["numbers"] = {"columns": [*numbers], "mean": [*mean], "std": [*std]}
+        missing = values.isna().sum()
+        marked = missing[(missing >= LEAST_MISSING) & (missing < len(values))]
+        if len(marked):
+            recipe["numbers"]["missing"] = [*marked.index]
     if categories:
         own = {name: _categories(table, name) for name in categories}
         cells = cells._replace(categories=own)
@@ -99,8 +105,9 @@ def _made(recipe: Recipe, cells: Cells, bag: sp.csr_matrix | None) -> Made:
     """The blocks of features of cells.
 
     Texts become TF-IDF rows of length 1. Numbers lose their mean and are divided by their standard
-    deviation; an empty cell is the mean. A category has a column for each of its values. Values
-    that the recipe does not know are left out.
+    deviation; an empty cell is the mean, and 1 in another column if the recipe marks those of its
+    column. A category has a column for each of its values. Values that the recipe does not know
+    are left out.
     """
     blocks = []
     names = []
@@ -108,8 +115,12 @@ def _made(recipe: Recipe, cells: Cells, bag: sp.csr_matrix | None) -> Made:
         blocks.append(bag)
         names += recipe["text"]["words"]
     if "numbers" in recipe:
-        blocks.append(sp.csr_matrix(_standardised(cells, recipe).fillna(0)))
+        marked = marked_columns(recipe)
+        is_missing = cells.numbers[marked].isna()
+        numbers = np.hstack([_standardised(cells, recipe).fillna(0), is_missing])
+        blocks.append(sp.csr_matrix(numbers))
         names += recipe["numbers"]["columns"]
+        names += [f"{name} is missing" for name in marked]
     for name, values in _values_of(recipe).items():
         own = pandas.Categorical(cells.categories[name], values)
         blocks.append(sp.csr_matrix(pandas.get_dummies(own, dtype=float)))
@@ -120,6 +131,7 @@ def _made(recipe: Recipe, cells: Cells, bag: sp.csr_matrix | None) -> Made:
 def drift(made: Made) -> list[str]:
     """How cells differ from those of the table that taught the recipe."""
     recipe, cells, blocks, _ = made
+    notes: list[str] = []
     differ: list[tuple[str, int, str]] = []
     if cells.texts is not None:
         bare = sum(map(bool, itertools.compress(cells.texts, np.diff(blocks[0].indptr) == 0)))
@@ -128,12 +140,30 @@ def drift(made: Made) -> list[str]:
         far = _standardised(cells, recipe).abs() > FAR
         what = f"numbers more than {FAR} standard deviations from the mean"
         differ += [(name, int(count), what) for name, count in far.sum().items()]
+        notes = _moved(cells, recipe)
     for name, values in _values_of(recipe).items():
         known = {"", *values}
         new = [cell for cell in cells.categories[name] if cell not in known]
         what = f"cells ({listed([*map(short, dict.fromkeys(new))], 3)}) without a category"
         differ.append((name, len(new), what))
-    return [f"{name}: {n} {what} of the earlier graph" for name, n, what in differ if n]
+    return notes + [f"{name}: {n} {what} of the earlier graph" for name, n, what in differ if n]
+
+
+def _moved(cells: Cells, recipe: Recipe) -> list[str]:
+    """Sentences on columns of numbers whose mean is far from the earlier one."""
+    values = _standardised(cells, recipe)
+    is_far = (values.mean().abs() > 1) & (values.count() >= LEAST_KNOWN)
+    earlier = dict(zip(values, recipe["numbers"]["mean"]))
+    return [
+        f"{name}: the mean is {cells.numbers[name].mean():g}, and {earlier[name]:g} in the earlier"
+        " graph, more than a standard deviation away. Check that the unit is the same."
+        for name in values.columns[is_far]
+    ]
+
+
+def marked_columns(recipe: Recipe) -> list[str]:
+    """Columns of numbers whose empty cells a feature marks; none in recipes of earlier versions."""
+    return recipe.get("numbers", NO_NUMBERS).get("missing", [])
 
 
 def _values_of(recipe: Recipe) -> dict[str, list[str]]:

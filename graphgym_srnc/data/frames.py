@@ -52,6 +52,9 @@ def look(
     ``others`` = there are features beside those of columns and of links.
     """
     limits.check_columns(nodes.shape[1], "nodes")
+    if given.options.like is not None and not given.options.weight:
+        weight = given.options.like.get("weight", "")
+        given = replace(given, options=given.options._replace(weight=weight))
     frame = header.named(given, nodes)
     table, numbers = _without_lists(frame.reset_index(drop=True), given.options.numbers)
     given = replace(given, options=given.options._replace(numbers=numbers))
@@ -74,7 +77,7 @@ def look(
     if given.options.numbers == ["*"]:
         own = own.using(numbers=features.number_columns(own.table, own.used))
     made = _features(given, own, others)
-    _tell_columns(given, own)
+    _tell_columns(given, own, made)
     return Look(given.options, own, edges, weights, known, parts, made)
 
 
@@ -101,6 +104,8 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         )
     joined = features.joined(blocks, recipe)
     recipe["spectral"] = spectral
+    if found.options.weight and found.options.like is None:
+        recipe["weight"] = found.options.weight
     return Graph(
         found.edges,
         joined,
@@ -303,7 +308,7 @@ def _by_recipe(given: Given, table: pandas.DataFrame, recipe: features.Recipe) -
     return made
 
 
-def _tell_columns(given: Given, nodes: Nodes) -> None:
+def _tell_columns(given: Given, nodes: Nodes, made: features.Made) -> None:
     """Tell what each column is used for, and words for missing cells."""
     table = nodes.table
     in_python = given.options.in_python
@@ -319,7 +324,11 @@ def _tell_columns(given: Given, nodes: Nodes) -> None:
                 given.notes.extend(labels.changes(name, known, features.truth(known), "numbers"))
         counts = [f"{name} {count:,}" for name, count in empty.items() if count]
         if counts:
-            given.notes.append(f"empty cells, {meaning}: {listed(counts, SHOWN)}")
+            line = f"empty cells, {meaning}: {listed(counts, SHOWN)}"
+            marked = [name for name in features.marked_columns(made.recipe) if empty.get(name)]
+            if marked:
+                line += f"; a feature marks those of {listed(marked, SHOWN)}"
+            given.notes.append(line)
     told = [
         f"{words} from {listed([name or nameless for name in nodes.uses[use]])}"
         for use, words in USES.items()

@@ -17,6 +17,7 @@ from graphgym_srnc import __version__, methods
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Scaling
 from graphgym_srnc.core.options import check_types
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
+from graphgym_srnc.core.text import tell_once
 from graphgym_srnc.data import describe, files
 from graphgym_srnc.data.names import check_features, of_folder, other_features
 from graphgym_srnc.errors import InputError, renamed
@@ -29,6 +30,10 @@ from graphgym_srnc.shifts.given import unlabelled
 FILE = "model.safetensors"  # in the folder of a run
 FORMAT = 6  # of model files; no other one is read
 UNKNOWN = "unknown"  # name of the unknown class
+NO_WEIGHTS = (
+    "the links of this graph have no weights, and those of training have. Predictions may be less"
+    " accurate. Give the links weights that mean the same."
+)
 HELD_OUT = "out_of_fold."  # before the names of tensors that are not weights
 
 Result = dict[str, Any]
@@ -86,6 +91,10 @@ class TrainedModel:
         encoder = replace(method.encoder, base=None)
         predictor = _rebuilt(type(method), encoder, options, method.task.sizes, method.state_dict())
         predictor.out_of_fold = method.out_of_fold
+        if "edge weights" not in method.warnings:  # else it does not read them
+            graphs = {"source": task.source, "target": task.target}
+            weighted = [role for role, graph in graphs.items() if graph.edge_weight is not None]
+            facts = {**facts, "weighted": weighted}
         return cls(predictor, options, classes, facts)
 
     @property
@@ -121,7 +130,13 @@ class TrainedModel:
             graph, source = files.load_unlabelled(path, root)
         graph = unlabelled(graph, exact=self.exact)
         graph.feature_names = of_folder(source, None, graph.num_features).words
+        if self.lacks_weights(graph):
+            tell_once(f"{source}: {NO_WEIGHTS}")
         return graph, source
+
+    def lacks_weights(self, graph: Data, role: str = "target") -> bool:
+        """Whether a graph has no weights of edges, and the training graph of its role had some."""
+        return role in self.facts.get("weighted", ()) and graph.edge_weight is None
 
     @property
     def exact(self) -> bool:
@@ -302,7 +317,7 @@ def original_labels(task: ShiftTask) -> list[int]:
 def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> Result:
     """The record of a training without a run, after a check of what is shown from a file."""
     words = facts.get("feature_names")
-    for name in (*classes, *(words or ()), *facts.get("recipes", [])):
+    for name in (*classes, *(words or ()), *facts.get("recipes", []), *facts.get("weighted", [])):
         if type(name) not in (int, str):
             raise ValueError(f"the name {name!r:.50} is not text")
         str(name).encode()  # a lone surrogate is no text
