@@ -469,6 +469,18 @@ def test_an_explanation_leaves_out_one_part_at_a_time(run_with_wrong_labels):
     assert set(found.votes) <= {"gcnconv", "sign", "mlp"}
 
 
+def test_an_explanation_tries_the_heaviest_links(run_with_wrong_labels, monkeypatch):
+    monkeypatch.setattr("graphgym_srnc.train.explain.MOST_LINKS", 1)
+    loaded = build.load_model(run_with_wrong_labels / "r")
+    graph = build.task_of(loaded).target.clone()
+    source, target = graph.edge_index
+    heaviest = int(target[source == 4].max())
+    is_heavy = torch.isin(source, torch.tensor([4, heaviest]))
+    is_heavy &= torch.isin(target, torch.tensor([4, heaviest]))
+    graph.edge_weight = torch.where(is_heavy, 2.0, 1.0)
+    assert [one.part for one in explain(loaded, graph, 4).links] == [heaviest]
+
+
 def test_an_explanation_follows_a_probability_through_the_mixture(run_with_wrong_labels):
     """By hand from the classifiers' posteriors to the final one."""
     loaded = build.load_model(run_with_wrong_labels / "r")

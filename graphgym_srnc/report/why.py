@@ -92,7 +92,7 @@ def _on_links(
 def _on_words(classes: Sequence[str], found: Explanation, names: Names) -> list[str]:
     """The single words or features without which the prediction is less sure."""
     own = classes[found.label]
-    what = "word" if names.words else "feature"
+    what = "word or other feature" if names.words else "feature"
     before = float(found.posterior[found.label])
     words = [one for one in found.words if one.probability < before and _matters(found, one)]
     if not words:

@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 from graphgym_srnc.data.cleaning import strided
 from graphgym_srnc.train.model import TrainedModel
 
-MOST_LINKS = 30  # neighbours that are left out in turn
-MOST_WORDS = 30  # features that are left out in turn, the largest first
+MOST_LINKS = 15  # neighbours that are left out in turn, those with the largest weights first
+MOST_WORDS = 15  # features that are left out in turn, the largest first
 
 
 class Effect(NamedTuple):
@@ -96,9 +96,11 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
     every = torch.ones_like(own)
     ends = torch.where(source == node, target, source)
     neighbours = ends[own].unique()
-    links = [
-        effect(other, x, ~(own & (ends == other))) for other in neighbours[:MOST_LINKS].tolist()
-    ]
+    tried = neighbours
+    if graph.edge_weight is not None:
+        weight = torch.zeros(graph.num_nodes).index_add(0, ends[own], graph.edge_weight[own])
+        tried = neighbours[weight[neighbours].argsort(descending=True, stable=True)]
+    links = [effect(other, x, ~(own & (ends == other))) for other in tried[:MOST_LINKS].tolist()]
     largest = x[node].abs().argsort(descending=True, stable=True)
     largest = largest[: min(MOST_WORDS, int(x[node].count_nonzero()))]
     words = [effect(feature, _without(x, node, feature), every) for feature in largest.tolist()]
