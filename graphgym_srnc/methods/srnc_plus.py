@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -71,8 +71,9 @@ PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
 ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
 ROUNDS = 3  # the same between two graphs
 MOST_ROUNDS = 5  # iterations while the expected accuracy rises
-ENOUGH = 500  # labels that one twin leaves out, with which no second twin is needed
+ENOUGH = 300  # labels that one twin leaves out, with which no second twin is needed
 CLEAR = 2  # standard errors of a rise after which another iteration follows
+DONE = 0.97  # expected accuracy from which one iteration is enough
 NO_UNKNOWN = "no unknown class"  # code of the next warning
 NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
@@ -213,9 +214,9 @@ class SRNCPlus(ClusterMethod):
     held_out_labels: Tensor
     labelled: Tensor
     twins: list[SRNCPlus]
-    learned: Tensor
     class_ratio: Tensor
-    gained: Tensor
+    learned: Tensor | None = None
+    gained: Tensor | None = None
 
     def __init__(
         self,
@@ -310,6 +311,7 @@ class SRNCPlus(ClusterMethod):
         super().setup(task)
         self.labelled = task.train
         self.twins = []
+        self.gained = None
 
     def checkpoint(self) -> dict[str, Any]:
         return super().checkpoint() | {"twins": [twin.checkpoint() for twin in self.twins]}
@@ -389,7 +391,8 @@ class SRNCPlus(ClusterMethod):
             if not self.task.validates_unknown:
                 figures |= self.test_unknown(held_out)
             self.count_labels()
-            if self.episodes and self.recounts:
+            # Where nearly all is right, one iteration follows, which nothing has to judge.
+            if self.episodes and figures.get("expected_accuracy", 1.0) < DONE:
                 self.prepare_recounts()
         return figures
 
@@ -449,7 +452,7 @@ class SRNCPlus(ClusterMethod):
         self.choose_share(found)
         self.count_kept(ranks, correct)
         if self.plan.adapts and not self.rounds:
-            self.episodes = MOST_ROUNDS
+            self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
 
     def test_homophily(self, held_out: HeldOut) -> dict[str, float]:
@@ -553,8 +556,7 @@ class SRNCPlus(ClusterMethod):
     @property
     def recounts(self) -> bool:
         """Whether unknown nodes are counted again after an iteration: not by a twin."""
-        one_graph = self.task.one_graph and not self.task.validates_unknown
-        return self.plan.finds_unknown and one_graph and not hasattr(self, "learned")
+        return self.gained is not None and self.learned is None
 
     def prepare_recounts(self) -> None:
         """Judge the predictions before the first iteration as those after it."""
@@ -600,9 +602,10 @@ class SRNCPlus(ClusterMethod):
         nodes, labels, _ = self.validation
         judges: list[tuple[SRNCPlus, Tensor, Tensor]] = [(self, nodes, labels)]
         if not len(nodes):
+            left_out = [~cast(Tensor, twin.learned) for twin in self.twins]
             judges = [
-                (twin, self.labelled[~twin.learned], self.labels[~twin.learned])
-                for twin in self.twins
+                (twin, self.labelled[left], self.labels[left])
+                for twin, left in zip(self.twins, left_out)
             ]
         parts = []
         for method, nodes, labels in judges:
@@ -617,16 +620,17 @@ class SRNCPlus(ClusterMethod):
     def recount_unknown(self, before: Evidence) -> dict[str, float]:
         """Count unknown nodes again after an iteration.
 
-        If the expected accuracy on held-out labels rises by more than two standard errors, another
-        iteration follows. If it falls by more than one, this one is undone.
+        If the expected accuracy on held-out labels rises by more than two standard errors, and is
+        not yet 97 %, another iteration follows. If it falls by more than one, this one is undone.
         """
+        assert self.gained is not None
         with random_draws_apart(self.task.device):
             self.iterate_twins()
         found, judged = self.judge()
         gained = found.gained(judged.ranks, judged.correct)
         rise, error = weighted_mean(gained - self.gained, judged.weight)
         significant = self.plan.p_value <= SIGNIFICANT
-        if not significant or rise <= CLEAR * error:
+        if not significant or rise <= CLEAR * error or found.accuracy >= DONE:
             self.episodes = self.plan.iteration
         if rise < -error:
             before_it, _ = weighted_mean(100 * self.gained, judged.weight)
