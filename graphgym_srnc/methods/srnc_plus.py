@@ -620,6 +620,7 @@ class SRNCPlus(ClusterMethod):
     def recount_unknown(self, before: Evidence) -> dict[str, float]:
         """Count unknown nodes again after an iteration.
 
+        The number is the mean of both counts, or the new one if there is clearly more evidence.
         If the expected accuracy on held-out labels rises by more than two standard errors, and is
         not yet 97 %, another iteration follows. If it falls by more than one, this one is undone.
         """
@@ -640,7 +641,8 @@ class SRNCPlus(ClusterMethod):
             self.change(iteration=self.plan.iteration - 1)
         elif significant:
             self.gained = gained
-            self.choose_share(found)
+            more = (found.least_share - self.plan.least_share) * 2 * len(gained) ** 0.5
+            self.choose_share(found, weight=1.0 if more > CLEAR else 0.5)
             self.count_kept(judged.ranks, judged.correct)
         return {
             "recounted_share": found.rank,
@@ -648,13 +650,18 @@ class SRNCPlus(ClusterMethod):
             "recounted_accuracy": found.accuracy,
         }
 
-    def choose_share(self, found: UnknownEvidence) -> None:
-        """Predict as many nodes as unknown as evidence says."""
+    def choose_share(self, found: UnknownEvidence, weight: float = 1.0) -> None:
+        """Predict as many nodes as unknown as evidence says, in a weighted mean with the plan."""
+
+        def mean(now: float, new: float) -> float:
+            return (1 - weight) * now + weight * new
+
+        plan = self.plan
         self.change(
-            unknown_share=found.rank,
-            least_share=found.least_share,
-            expected=found.known_accuracy,
-            precision=found.precision,
+            unknown_share=mean(plan.unknown_share, found.rank),
+            least_share=mean(plan.least_share, found.least_share),
+            expected=mean(plan.expected, found.known_accuracy),
+            precision=mean(plan.precision, found.precision),
         )
 
     def count_kept(self, ranks: Tensor, correct: Tensor) -> None:
