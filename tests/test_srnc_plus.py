@@ -501,20 +501,23 @@ def test_an_iteration_counts_unknown_nodes_again_or_is_undone(two_hidden_classes
 
     noise = torch.linspace(-0.5, 0.5, len(gained))
 
-    def recount(accuracy_before: float) -> None:
+    def recount(accuracy_before: float, least_share: float = found.least_share) -> None:
         method.gained = gained - gained.mean() + accuracy_before + noise
-        method.change(unknown_share=0.5, iteration=1)
+        method.change(unknown_share=0.5, iteration=1, least_share=least_share)
         method.episodes = 5
         method.recount_unknown(before)
 
     accuracy = float(gained.mean())
-    recount(accuracy - 0.3)
+    recount(accuracy - 0.3, least_share=0.0)
     assert method.plan.unknown_share == found.rank == pytest.approx(truth, abs=0.15)
+    assert method.plan.least_share == found.least_share
+
+    recount(accuracy - 0.3)
+    assert method.plan.unknown_share == pytest.approx((0.5 + found.rank) / 2)
     assert method.episodes == 5 and method.evidence is after and torch.equal(method.gained, gained)
 
     recount(accuracy - 0.01)  # not clearly better
     assert method.episodes == 1 and method.evidence is after
-    assert method.plan.unknown_share == found.rank
 
     method.change(p_value=0.1)  # without evidence of an unknown class, pseudo-labels give none
     recount(accuracy - 0.3)
