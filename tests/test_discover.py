@@ -42,6 +42,7 @@ from graphgym_srnc.own.discover.words import (
     contrast,
     log_odds,
     shown_node,
+    typical_numbers,
     typical_words,
 )
 
@@ -538,6 +539,22 @@ def analysed(graph: Data, found: clusters.Discovery, names: Names = Names()) -> 
     fits = {1: Fit(0.4, 1, 9), 3: Fit(0.5, 1, 9), 4: Fit(0.49, 1, 9)}
     label = torch.full((graph.num_nodes,), -1)
     return analysis.Analysis(graph, found, rows, names, fits, Evidence(), label)
+
+
+def test_numbers_are_told_in_standard_deviations():
+    draw = np.random.default_rng(0)
+    group = np.repeat([0, 1, 2], 50)
+    numbers = draw.normal(size=(150, 3))
+    numbers[group == 1, 2] -= 4
+    words = draw.integers(0, 2, (150, 5))  # no numbers, since none is negative
+    names = Names(words=["age", "size", "price", *"abcde"])
+    x = np.hstack([numbers, words])
+    mean = (numbers[group == 1, 2].mean() - numbers[:, 2].mean()) / numbers[:, 2].std()
+    for matrix in (x, sp.csr_array(x)):
+        found = typical_numbers(matrix, group, 3, names, 2)
+        assert found[1] == [f"price {mean:+.1f}"] and mean < -1
+        assert [one.split()[0] for one in found[0] + found[2]] == ["price", "price"]
+    assert typical_numbers(words, group, 3, names, 2) == [[], [], []]
 
 
 def test_page_and_tables_are_whole_and_escaped(graph):

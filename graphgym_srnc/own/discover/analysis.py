@@ -142,7 +142,7 @@ def analyse(
         found, changes = since.compare(found, earlier, x, names)
     progress.doing("describing the clusters", 0.85)
     also = table.also_rows(found.also, described, worded)
-    rows = table.rows(found, described, worded)
+    rows = table.rows(found, x, names)
     return Analysis(graph, found, rows, names, fits, evidence, label, changes, also)
 
 

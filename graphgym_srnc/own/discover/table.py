@@ -17,7 +17,13 @@ from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN, Few
 from graphgym_srnc.own.discover.clusters import CLEAR, LEAST_CLARITY, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
-from graphgym_srnc.own.discover.words import Shown, shown_node, typical_words
+from graphgym_srnc.own.discover.words import (
+    Shown,
+    described,
+    shown_node,
+    typical_numbers,
+    typical_words,
+)
 
 NEAREST = 18  # maximum length of the name of the nearest known class
 TOP = 10  # number of words shown for a cluster
@@ -47,6 +53,8 @@ MEANINGS = {
 }
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
 ON_ALSO = "Their words tell you more. If one is a new class, name it by its number, as a cluster."
+NUMBERS = 5  # shown features that are numbers
+ON_NUMBERS = "means, in standard deviations from the mean of all nodes"
 ON_PARTS = "Name a part by its number, as a cluster."
 ON_MIXTURE = "Check its nodes, since a class of mixed nodes makes predictions worse."
 PERHAPS_MIXED = "perhaps mixed"
@@ -93,6 +101,7 @@ class Row(NamedTuple):
     typical: list[Shown]  # its most typical nodes
     others: list[Shown]  # others of its nodes, see ``shown``
     parts: list[Part]  # see ``number.parts``
+    numbers: Sequence[str] = ()  # see ``typical_numbers``
 
     @property
     def title(self) -> str:
@@ -147,9 +156,12 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
         x: features, ``[V, F]``.
         names: of nodes and feature columns.
     """
-    words = typical_words(x, discovery.cluster.numpy(), len(discovery.every), names, TOP)
+    groups = (discovery.cluster.numpy(), len(discovery.every))
+    numbers = typical_numbers(x, *groups, names, NUMBERS)
+    x, names = described(x, names)
+    words = typical_words(x, *groups, names, TOP)
     result = []
-    for cluster, own in zip(discovery.every, words):
+    for cluster, own, far in zip(discovery.every, words, numbers):
         nearest = text.short(discovery.classes[cluster.nearest], NEAREST)
         typical, others = ([shown_node(names, node) for node in nodes] for nodes in shown(cluster))
         row = Row(
@@ -159,6 +171,7 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
             typical,
             others,
             _parts(cluster, x, names),
+            far,
         )
         result.append(row)
     return result
@@ -257,6 +270,8 @@ def _details(row: Row) -> list[str]:
     lines = [f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}"]
     if row.leftover:
         lines.append(f"  leftover: {row.leftover}")
+    if row.numbers:
+        lines.append(f"  {ON_NUMBERS}: {', '.join(row.numbers)}")
     lines += [f"  {node}" for node in row.lines]
     for part in row.parts:
         words = ", ".join(part.words) or "no typical word"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.stats import ttest_ind_from_stats
 
 from graphgym_srnc.core.markup import unmarked
@@ -17,6 +18,7 @@ READ = 2000  # letters of a node's text that are read for its line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
 PRIOR = 0.1
 LEAST_Z = 2.0  # z of a typical word
+LEAST_DISTANCE = 0.5  # standard deviations of a typical number
 RARITY = 1.5  # power of the inverse node frequency of a word in the order of words
 TELLING = 8  # letters of a category from which it is shown without the name of its column
 MOST_IN_NAME = 4  # words of the name of a feature
@@ -79,6 +81,35 @@ def described(x: Matrix, names: Names) -> tuple[Matrix, Names]:
     columns = np.flatnonzero(word_columns(x))
     every = names.words or [f"feature {column}" for column in range(x.shape[1])]
     return x[:, columns], names._replace(words=[every[column] for column in columns])
+
+
+def typical_numbers(
+    x: Matrix, group: np.ndarray, count: int, names: Names, most: int
+) -> list[list[str]]:
+    """At most ``most`` features of each group that are numbers, with how far its mean is off.
+
+    The distance is in standard deviations of all nodes, at least :data:`LEAST_DISTANCE`.
+
+    Args:
+        x: features, ``[V, F]``.
+        group: the group of each node, ``[V]``, from 0.
+        count: number of groups.
+        names: of feature columns.
+        most: maximum number of features per group.
+    """
+    columns = np.flatnonzero(~word_columns(x))
+    if not len(columns):
+        return [[] for _ in range(count)]
+    own = x[:, columns]
+    values = (own.toarray() if sp.issparse(own) else np.asarray(own)).astype(np.float64)
+    values = (values - values.mean(0)) / np.maximum(values.std(0), 1e-12)
+    sizes = np.bincount(group, minlength=count)[:, None]
+    found = []
+    for mean in by_group(values, group, count) / np.maximum(sizes, 1):
+        best = np.argsort(-np.abs(mean), kind="stable")[:most]
+        far = best[np.abs(mean[best]) >= LEAST_DISTANCE]
+        found.append([f"{column_name(names, columns[k])} {mean[k]:+.1f}" for k in far])
+    return found
 
 
 def column_name(names: Names, column: int) -> str:
