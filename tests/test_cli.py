@@ -145,6 +145,7 @@ def test_results_are_kept_resumed_and_overwritten(tmp_path, capsys, monkeypatch)
         ("seed 4294967295 --repeat 2", "seed"),
         ("synthetic.num_unseen 6", "num_unseen"),
         ("dataset.format file dataset.name nowhere", "dataset.name: 'nowhere' does not exist"),
+        ("dataset.name mygraph", "For your own graph, add --cfg own"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, words, key):

@@ -256,7 +256,7 @@ def test_words_of_ids_that_texts_lack_are_told(tmp_path, capsys, kind):
     status, out = make(tmp_path, tmp_path / "n.csv", tmp_path / "e.csv", "--text", "title")
     printed = capsys.readouterr().out
     assert status == 0
-    assert ("--text id,title reads them" in printed) == (kind == "snd")
+    assert ("--text title,id reads them" in printed) == (kind == "snd")
 
 
 def test_words_with_underscores_are_several_words(tmp_path):

@@ -184,14 +184,31 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
             raise InputError(f"--{name.replace('_', '-')}", getattr(args, name), f"{value} or more")
 
 
+def check_data(cfgs: Sequence[CfgNode]) -> None:
+    """Check that the name of the data is read, so that no other data are taken for it.
+
+    Raises:
+        InputError: it is not.
+    """
+    if "dataset.name" in _unread(cfgs):
+        formats = ", ".join(sorted({cfg.dataset.format for cfg in cfgs}))
+        message = f"the shift {formats} does not read it, and has data of its own"
+        raise InputError.plain("dataset.name", message, "For your own graph, add --cfg own")
+
+
 def remark(cfgs: Sequence[CfgNode]) -> None:
     """Print a note on stderr about keys without effect."""
+    if keys := ", ".join(_unread(cfgs)):
+        modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
+        tell(f"note: train.mode {modes} does not read {keys}; the value has no effect", sys.stderr)
+
+
+def _unread(cfgs: Sequence[CfgNode]) -> Sequence[str]:
+    """Changed keys that no run reads."""
     from graphgym_srnc.gym import load_config
     from graphgym_srnc.gym.keys import not_read
 
-    if keys := ", ".join(not_read(cfgs, flatten(load_config()))):
-        modes = ", ".join(sorted({cfg.train.mode for cfg in cfgs}))
-        tell(f"note: train.mode {modes} does not read {keys}; the value has no effect", sys.stderr)
+    return not_read(cfgs, flatten(load_config()))
 
 
 def base_name(cfg_file: str | None) -> str:

@@ -75,6 +75,7 @@ def _plan(
     args: argparse.Namespace, cfg: CfgNode, experiment: Experiment, seeds: Sequence[int]
 ) -> bytes:
     """The seeds to run, after a check of the data."""
+    arguments.check_data([cfg])
     if cfg.dataset.format == "file":
         own_graph(cfg)
     missing = experiment.plan(seeds, args.resume, args.overwrite)

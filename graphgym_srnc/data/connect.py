@@ -141,8 +141,8 @@ def _tell_unknown(
     hint = f"Ids are those of {nodes.id or 'the index'}: {listed([*map(repr, ids)], 3)}"
     hint += ". Fix the links, name the columns of ids with `id` and `ends`, or leave out these"
     hint += f" links with {option('skip_missing', True)}"
-    bare = {cell.lstrip("0"): cell for cell in ids}
-    alike = [cell for cell in unknown if cell.lstrip("0") in bare]
+    bare = {cell.lstrip("0"): cell for cell in ids if cell.isdecimal()}
+    alike = [cell for cell in unknown if cell.isdecimal() and cell.lstrip("0") in bare]
     if alike:
         hint = f"Leading zeros differ: the nodes have {bare[alike[0].lstrip('0')]!r}, the links"
         hint += f" {alike[0]!r}. Write both alike; read them as text, in pandas with dtype=str"

@@ -281,7 +281,7 @@ def _tell_words_of_ids(given: Given, nodes: Nodes, documents: Sequence[str]) -> 
     if sum(map(bool, new)) < LEAST_NEW * len(new):
         return
     common = Counter(word for own in new for word in own).most_common(3)
-    columns = ",".join([name, *nodes.uses["text"]])
+    columns = ",".join([*nodes.uses["text"], name])  # the first is the title
     given.notes.append(
         f"{name}: ids contain words that the texts lack, such as"
         f" {listed([word for word, _ in common])}. {option('text', columns)} reads them, too."

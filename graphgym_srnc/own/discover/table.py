@@ -233,8 +233,8 @@ def on_evidence(also: Sequence[Also]) -> str:
         are = "is" if significant == 1 else "are"
         return f"{text.counted(significant, 'group')} {are} significant (p < {SIGNIFICANT:g})."
     return (
-        "This is no evidence of a further new class, since every graph has such groups (none has"
-        f" p < {SIGNIFICANT:g})."
+        f"No group alone is significant (p < {SIGNIFICANT:g}), and every graph has such groups. A"
+        " missed class can be among them."
     )
 
 
@@ -374,6 +374,9 @@ def of_nodes(
     groups = [discovery.every[k] for k in discovery.cluster.tolist()]
     classes = [*discovery.classes, "unknown"]
     part = np.full(len(groups), "", dtype=object)
+    few = np.full(len(groups), "", dtype=object)
+    for one in discovery.also:
+        few[one.nodes.numpy()] = str(one.number)
     name = np.array([cluster.name for cluster in groups], dtype=object)
     for new in discovery.new:
         for one in new.parts:
@@ -390,6 +393,7 @@ def of_nodes(
         "cluster": [cluster.number for cluster in groups],
         "part": part,
         "cluster_name": name,
+        "group_with_few_labels": few if discovery.also else None,
         "newness": [cluster.newness for cluster in groups],
         "typical": discovery.typical,
     }
