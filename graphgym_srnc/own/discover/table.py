@@ -375,8 +375,8 @@ def of_nodes(
     classes = [*discovery.classes, "unknown"]
     part = np.full(len(groups), "", dtype=object)
     few = np.full(len(groups), "", dtype=object)
-    for one in discovery.also:
-        few[one.nodes.numpy()] = str(one.number)
+    for group in discovery.also:
+        few[group.nodes.numpy()] = str(group.number)
     name = np.array([cluster.name for cluster in groups], dtype=object)
     for new in discovery.new:
         for one in new.parts:

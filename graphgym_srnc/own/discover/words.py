@@ -100,8 +100,7 @@ def typical_numbers(
     columns = np.flatnonzero(~word_columns(x))
     if not len(columns):
         return [[] for _ in range(count)]
-    own = x[:, columns]
-    values = (own.toarray() if sp.issparse(own) else np.asarray(own)).astype(np.float64)
+    values = sp.csr_array(x[:, columns]).toarray().astype(np.float64)
     values = (values - values.mean(0)) / np.maximum(values.std(0), 1e-12)
     sizes = np.bincount(group, minlength=count)[:, None]
     found = []
