@@ -315,6 +315,8 @@ def test_groups_of_known_nodes_that_lack_labels():
     assert made.label.count("hidden") == len(made.added) >= 5
     assert made.added <= {*first.nodes.tolist()}
     assert "cluster 2: " in feedback.counts(named, made)[0]
+    groups = table.of_nodes(found.discovery, Names())["group_with_few_labels"]
+    assert groups[groups == "2"].index.tolist() == sorted(first.nodes.tolist())
     said = "\n".join(table.on_also(found.also))
     head = "Possibly also new: groups predicted as known classes that have few labels. "
     assert f"{head}{table.on_evidence(found.also)}" in said
