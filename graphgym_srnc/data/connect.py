@@ -12,6 +12,7 @@ from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.data.readings import Reading
 from graphgym_srnc.errors import InputError, option
 
+SHOWN = 3  # most options in a line
 WEIGHTS = ("weight", "weights", "w", "value", "strength")  # usual names, in lower case
 
 
@@ -58,7 +59,7 @@ def _tell_ends(given: Given, pairs: pandas.DataFrame, unread: list[str], reading
         perhaps = [usual] if usual else [name for name in unread if _may_be_weights(pairs[name])]
         ways = [option("weight", name) for name in perhaps]
         if ways:
-            line += f" ({listed(ways, 3).replace(' and ', ' or ')} reads weights)"
+            line += f" ({' or '.join(ways[:SHOWN])} reads weights)"
     given.chosen.append(line)
     if unread:
         given.unread.append(line)
