@@ -19,6 +19,7 @@ from torch import multiprocessing
 
 from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods import srnc
 from graphgym_srnc.train import trainer
 
 NAMES = ("erm", "coral", "srnc", "mmd")
@@ -36,7 +37,10 @@ def train(name: str) -> dict:
     method = tiny_method(name, batch_size=8, fanout=0)
     method.encoder = EncoderSpec(hidden=8, dropout=0.0)
     torch.manual_seed(0)
-    record = trainer.fit(method, task)
+    # A started process does not have what a fixture changed in this one.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(srnc, "PRETRAIN_STEPS", 10)
+        record = trainer.fit(method, task)
     return {
         "losses": [episode.losses for episode in record.history],
         "test": record.test,

@@ -43,14 +43,19 @@ def do_as_named(job: Job) -> str:
 
 
 def experiment_of(root: str, number: int) -> store.Experiment:
-    return store.Experiment(root, f"toy-x={number}", {"seed": 0, "x": number}, f"x: {number}\n")
+    config = {"seed": 0, "x": number, "dataset": {"format": "synthetic"}}
+    return store.Experiment(root, f"toy-x={number}", config, f"x: {number}\n")
 
 
 def record_of(number: int, seed: int) -> dict:
     scores = {"micro_f1": random.Random(f"{number} {seed}").random()}
     episode = {"number": 0, "losses": {}, "train": scores, "seconds": 0.1}
     kept = {"val": scores, "test": scores}
-    return {"history": [episode | kept], "selected": 0, "lr": 0.1, "params": 1, **kept}
+    record = {"history": [episode | kept], "selected": 0, "lr": 0.1, "params": 1, "seconds": 0.1}
+    record |= dict.fromkeys(("method", "backbone", "task", "split", "selection"), "toy")
+    record |= {"hidden_classes": [], "warnings": {}, "held_out": {}, "info": {}}
+    record["verdict"] = {"figures": {}, "sentences": {}}
+    return record | kept
 
 
 def store_a_run(job: Job) -> str:
