@@ -47,9 +47,8 @@ def block_model(
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
 def test_a_new_a_grown_and_a_vanished_class_are_named_right(seed, monkeypatch):
     """Class c has no label today, and is there twice as often; d vanishes, and e is new."""
     monkeypatch.setattr(label_density, "STEPS", 100)
