@@ -138,6 +138,8 @@ def _tables(
     named = args.probabilities, titles(found)
     frame = predictions.table(model, graph, prediction, found.ids, given, split, *named)
     lines = predictions.summary(model, frame)
+    if args.graph:
+        lines += predictions.beside_training(model, graph, frame)
     warnings = records.warnings_of(model.result).values()
     lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
     other: dict[str, bytes] = {}

@@ -13,7 +13,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.validation import OutOfFold
-from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
+from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel, links_per_node
 
 BANDS = {  # lowest probability of each, and its name
     0.95: "0.95 or more",
@@ -21,6 +21,7 @@ BANDS = {  # lowest probability of each, and its name
     0.5: "0.5 to 0.8",
     0.0: "below 0.5",
 }
+FEWER = 0.5  # links per node, divided by those of training, below which nodes lack neighbours
 
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
@@ -201,6 +202,34 @@ def by_probability(frame: pandas.DataFrame, from_clusters: Collection[int] = ())
     if (frame["class"] == UNKNOWN).any():
         head += " (fewer are right where nodes of unknown classes are among them)"
     return [f"{head}:", *aligned(lines).splitlines()]
+
+
+def beside_training(model: TrainedModel, graph: Data, frame: pandas.DataFrame) -> list[str]:
+    """How another graph, with the predictions of a ``table``, differs from that of training.
+
+    What an earlier version or an estimator did not record is left out.
+    """
+    lines = [["", "this graph", "graph of training"]]
+    share = model.result.get("verdict", {}).get("figures", {}).get("unknown_share")
+    if share is not None:
+        here = (frame["class"] == UNKNOWN).mean()
+        lines.append(["  predicted as unknown", f"{100 * here:.1f} %", f"{100 * share:.1f} %"])
+    then = model.facts.get("links_per_node")
+    now = links_per_node(graph)
+    if then is not None:
+        lines.append(["  links per node", f"{now:.1f}", f"{then:.1f}"])
+    held = model.result.get("held_out")
+    if held:
+        right = f"{100 * held['as_known']['accuracy']:.1f} %"
+        lines.append(["  labels right that were not learned", "not known", right])
+    told = aligned(lines).splitlines() if len(lines) > 1 else []
+    if then is not None and now < FEWER * then:
+        told.append(
+            "warning: Nodes of this graph have far fewer links than those of training, and"
+            " predictions read the neighbours. If links to earlier nodes are left out, make the"
+            " graph again with the earlier nodes in the node table."
+        )
+    return told
 
 
 def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = None) -> list[str]:
