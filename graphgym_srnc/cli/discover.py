@@ -288,14 +288,29 @@ def _labels(
     parent["nodes"] = len(discovery.label)
     parent["corrected"] = len(made.corrected)
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
-    words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
-    words += ["dataset.name", args.labels_out, *kept_settings(model)]
+    kept = kept_settings(model)
     ends = feedback.counts(discovery, made)
+    ends += told(feedback.least_certain(discovery, made, place.names), {"labels": "--labels"})
     near = feedback.on_near_names(made, discovery.classes)
     ends += [f"warning: {warning}" for warning in near]
     ends.append(f"wrote {args.labels_out}")
-    ends.append("next (add file.open_set False if you are sure that every class has labels now):")
-    return [*ends, f"  {shlex.join(words)}"]
+    return [*ends, *_next_runs(out.name, args.labels_out, kept)]
+
+
+def _next_runs(name: str, folder: str, kept: Sequence[str]) -> list[str]:
+    """The commands that train with the new labels: with an unknown class, and without one.
+
+    Only the user knows whether every class has labels, and the wrong choice costs accuracy.
+    """
+    words = ["graphgym-srnc", "run", "--cfg", "own", "--name"]
+    open_set = [*words, name, "dataset.name", folder, *kept]
+    closed = [*words, f"{name}-closed", "dataset.name", folder, *kept, "file.open_set", "False"]
+    return [
+        "next, if some class may still have no label:",
+        f"  {shlex.join(open_set)}",
+        "or, if every class has labels now, so that no node is predicted as unknown:",
+        f"  {shlex.join(closed)}",
+    ]
 
 
 def kept_settings(model: TrainedModel) -> list[str]:
