@@ -55,6 +55,7 @@ def _tell_ends(given: Given, pairs: pandas.DataFrame, unread: list[str], reading
         line += f", with weights from {given.options.weight}"
     if unread:
         line += f"; not read: {listed(unread)}"
+    ways = []
     if not given.options.weight:
         usual = columns.usual(unread, WEIGHTS)
         perhaps = [usual] if usual else [name for name in unread if _may_be_weights(pairs[name])]
@@ -62,7 +63,7 @@ def _tell_ends(given: Given, pairs: pandas.DataFrame, unread: list[str], reading
         if ways:
             line += f" ({' or '.join(ways[:SHOWN])} reads weights)"
     given.chosen.append(line)
-    if unread:
+    if ways:
         given.unread.append(line)
 
 
@@ -121,7 +122,7 @@ def _check_zeros(given: Given, pairs: pandas.DataFrame, reading: Reading) -> Non
             raise InputError.plain(
                 given.files[1], told, f"{without.capitalize()}, or keep all with {keep}"
             )
-        given.notes.append(f"{given.files[1]}: {told}; {without}")
+        given.problems.append(f"{given.files[1]}: {told}; {without}")
 
 
 def _tell_unknown(
@@ -136,7 +137,7 @@ def _tell_unknown(
         note = f"{counted(count, 'link')} to unknown ids left out: {named}"
         if given.options.like is not None and count > len(pairs) / 2:
             note += f". These are most of the links. {KEEP}, since predictions read the neighbours."
-        given.notes.append(note)
+        given.problems.append(note)
         return
     table = nodes.table
     every = readings.readings(table, pairs, given.options._replace(id=None))
