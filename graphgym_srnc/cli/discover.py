@@ -76,6 +76,7 @@ def main(args: argparse.Namespace) -> None:
         raise InputError.plain("--labels", "no output contains them", "Add --labels-out NEXT")
     if args.labels_out and not names and not args.since and not args.labels:
         raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
+    _check_since(args)
     with RunProgress(1, sys.stderr):
         progress.doing("reading the graph", 0.1)
         model = build.load_model(args.run)
@@ -83,6 +84,20 @@ def main(args: argparse.Namespace) -> None:
             lines = _discover(args, model, outs, names)
     for line in told(lines):
         tell(line)
+
+
+def _check_since(args: argparse.Namespace) -> None:
+    """Refuse an earlier run that is the run itself, or is nowhere."""
+    if not args.since:
+        return
+    if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
+        raise InputError.plain(
+            "--since",
+            f"{args.since} is RUN itself",
+            "Give an earlier run, or another graph with --graph",
+        )
+    if not os.path.exists(args.since):
+        raise InputError.plain("--since", f"{args.since} does not exist", "Give an earlier run")
 
 
 def _discover(
@@ -174,14 +189,8 @@ def _earlier(args: argparse.Namespace) -> Earlier:
     """What the model of an earlier run predicts for its own graph.
 
     Raises:
-        InputError: it is the same graph, or there is no such run.
+        InputError: it is no run.
     """
-    if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
-        raise InputError.plain(
-            "--since",
-            f"{args.since} is RUN itself",
-            "Give an earlier run, or another graph with --graph",
-        )
     with renamed({"path": "--since", "--graph": "--since", "graph": "--since"}):
         model = build.load_model(args.since)
         if not model.config:
