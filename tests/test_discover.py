@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Sequence
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 import torch
@@ -681,6 +682,16 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     first = np.flatnonzero(label == "graph, theory")
     assert ((split[first] == "train").sum(), (split[first] == "val").sum()) == wanted
     assert all(int(found.cluster[node]) == 3 for node in first)
+    # Of all labels that names of clusters gave, the least unknown nodes are printed.
+    _, _, *lines = feedback.least_certain(found.named(names), made)
+    least = [int(line.split()[1]) for line in lines]
+    others = made.added.difference(least)
+    doubt = found.seeds.doubt
+    assert len(least) == 5 and {*least} <= made.added
+    assert max(doubt[least]) <= min(doubt[[*others]])
+    assert all(f"{doubt[node]:.2f}" in line for node, line in zip(least, lines))
+    one = feedback.Labels(made.label, made.split, {least[0]}, [least[0]])
+    assert feedback.least_certain(found.named(names), one) == []
     # They lie at equal distances from the most typical node to the least typical one.
     gaps = np.diff([-1, *np.flatnonzero(np.isin(free, first)), len(free)])
     assert gaps.max() <= 1.5 * len(free) / len(first) + 1
@@ -766,13 +777,20 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     written = "--csv table.csv --labels-out labels --name".split()
     assert main([*words, *written, "1=new things", "--name", "2=new things"]) == 0
     out, err = capsys.readouterr()
-    assert "P(unknown)" not in out and len(out.splitlines()) <= 11  # the report was read before
+    assert "newness" not in out and len(out.splitlines()) <= 20  # the report was read before
     run_again = "  graphgym-srnc run --cfg own --name labels dataset.name labels"
-    (still,) = (line for line in out.splitlines() if line.startswith(run_again))
+    still, closed = (line for line in out.splitlines() if " run --cfg own --name labels" in line)
+    assert closed == still.replace("labels", "labels-closed", 1) + " file.open_set False"
+    assert "The least certain of these labels" in out and "add --labels:" in out
     kept = dict(zip(*[iter(still.removeprefix(run_again).split())] * 2))
     assert kept["gnn.dim_inner"] == "16" and kept["train.max_episodes"] == "2"
     assert not any(key.startswith(("synthetic", "file", "dataset", "out_dir")) for key in kept)
     assert main([*still.split()[1:], "--no-figures", "--no-tensorboard"]) == 0  # as it is printed
+    words = ["predict", "results/labels", "--out", "p.csv", "--disagreements", "d.csv"]
+    assert main(words) == 0
+    origins = pandas.read_csv("labels/labels.csv").set_index("node").origin
+    for row in csv.DictReader(open("d.csv")):
+        assert row["origin"] == origins[int(row["node"])]
     parent = graph_folder.parent(run / "labels")
     record = json.loads((run / "results" / "one" / "0" / "result.json").read_text())
     unknown = [row["class"] for row in nodes].count("unknown")

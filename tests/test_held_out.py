@@ -286,8 +286,11 @@ def test_corrected_labels_are_those_of_the_next_graph(run_with_wrong_labels, mon
     assert main(command.split()[1:]) == 0
     out = capsys.readouterr().out
     assert "2 labels as in your table" in out and "new classes" not in out
-    (command,) = (line for line in out.splitlines() if line.startswith("  graphgym-srnc run"))
-    assert "file.open_set" not in command and "add file.open_set False" in out
+    # Whether every class has labels only the user knows.
+    command, closed = (line for line in out.splitlines() if line.startswith("  graphgym-srnc run"))
+    assert "some class may still have no label" in out and "every class has labels now" in out
+    assert closed == command.replace("NEXT", "NEXT-closed", 1) + " file.open_set False"
+    assert "least certain" not in out  # no cluster has a name
     before = pandas.read_csv("q.csv").set_index("node").given_label
     wanted = {int(node): f"class {int(label)}" for node, label in before.dropna().items()}
     wanted[int(table.node[0])] = "class 0"
@@ -321,6 +324,23 @@ def test_learned_labels_that_were_not_held_out_are_not_compared():
     none = pandas.DataFrame({"split": [], "class": []})
     (line,) = predictions.on_disagreements(frame, none, True)
     assert "0 of 1 given labels" in line and "--folds 5 compares the other labels" in line
+
+
+def test_where_to_begin_with_labels_that_disagree():
+    frame = pandas.DataFrame(
+        [
+            (0, "a", "b", 0.0, 0.9, "train"),
+            (1, "a", "b", 0.3, 0.6, "train"),
+            (2, "a", "unknown", 0.01, 0.95, "train"),
+            (3, "b", "b", 0.97, 0.97, "train"),
+        ],
+        columns=["node", "given_label", "class", "p_given_label", "probability", "split"],
+    )
+    told, *_ = predictions.on_disagreements(frame, frame[:3], True, from_clusters={1, 3})
+    assert "Check the first 1, whose label has a probability below 0.02" in told
+    assert "1 label came from names of clusters." in told
+    told, *_ = predictions.on_disagreements(frame, frame[1:3], True)
+    assert "Check the first" not in told and "names of clusters" not in told
 
 
 def test_accuracy_is_told_by_probability():

@@ -469,6 +469,11 @@ def test_one_bad_row_does_not_change_the_column_of_ids():
         with pytest.warns(graphgym_srnc.ShiftWarning, match=f"left out: {error}"):
             made = api.from_frames(nodes, edges.replace("Q", cell), skip_missing=True)
         assert made.ids == ids and made.feature_names == ["x"]
+    far = edges.assign(b=["Q"] * 15 + ids[:5])
+    error = refused("edges", api.from_frames, nodes, far, like=made)
+    assert "Add the nodes of the earlier graph to the node table, fix the" in error.message
+    with pytest.warns(graphgym_srnc.ShiftWarning, match="These are most of the links. Add the nod"):
+        api.from_frames(nodes, far, like=made, skip_missing=True)
     again = pandas.concat([nodes, nodes[1:2]], ignore_index=True)
     assert "1 row merged" in api.from_frames(again, edges[:-1]).notes[0]
 

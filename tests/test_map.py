@@ -590,3 +590,14 @@ def test_names_and_labels_that_a_reader_types(tmp_path):
     labels = feedback.read_labels(tmp_path / "labels.csv", names.ids, 300)
     assert labels == {node: "=lamps, old"} and f",{node:04d},Title {node}," in seen["csv"]
     assert seen["back"] == [True, False]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 8, 11, 13])
+def test_known_classes_side_by_side_have_different_hues(count):
+    turn = 2 * np.pi * np.arange(count) / max(count, 1)
+    places = page.SIDE / 2 * (1 + np.stack([np.cos(turn), np.sin(turn)], 1))
+    colours = page._around(places, np.arange(count), count)
+    assert sorted(colours) == sorted(page._hues(count, page.PALE))
+    hues = [page._hues(count, page.PALE).index(colour) / count for colour in colours]
+    around = abs(np.diff(hues))
+    assert (np.minimum(around, 1 - around) > 0.24).all()

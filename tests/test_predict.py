@@ -242,6 +242,33 @@ def test_a_graph_with_new_nodes_in_every_form(run_folder):
     assert predictions.on_unknown(pandas.DataFrame(some | {"p_known": [0.4] * 12})) == []
 
 
+def test_a_later_graph_is_compared_with_that_of_training(run_folder, capsys):
+    from graphgym_srnc.gym import build
+
+    saved = build.load_model(run_folder / "one")
+    old = build.task_of(saved).target
+    bare = Data(x=old.x, edge_index=old.edge_index[:, ::4])
+    torch.save(bare, run_folder / "few.pt")
+    here = (saved.predict(bare).label == saved.method.task.unknown).double().mean()
+    there = saved.result["verdict"]["figures"]["unknown_share"]
+    words = ["--graph", run_folder / "few.pt", "--out", run_folder / "few.csv"]
+    assert status_of("predict", run_folder / "one", *words) == 0
+    told = capsys.readouterr().out
+    assert re.search(rf"unknown +{100 * here:.1f} % +{100 * there:.1f} %", told)
+    links = old.num_edges / 200
+    few = build.load_model(run_folder / "one").read(run_folder / "few.pt")[0].num_edges / 200
+    assert re.search(rf"links per node +{few:.1f} +{links:.1f}", told)
+    assert few < links / 2 and "warning: Nodes of this graph have far fewer links" in told
+    frame = pandas.DataFrame({"class": ["unknown", "0"]})
+    told = predictions.beside_training(saved, old, frame)
+    assert "50.0 %" in told[1] and not any("warning" in line for line in told)
+    saved.result["held_out"] = {"as_known": {"accuracy": 0.75}}
+    assert predictions.beside_training(saved, old, frame)[-1].endswith("not known   75.0 %")
+    saved.facts.clear()
+    saved.result.clear()
+    assert predictions.beside_training(saved, old, frame) == []
+
+
 def test_a_model_of_an_estimator(run_folder, capsys):
     from graphgym_srnc.gym import build
 

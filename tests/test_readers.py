@@ -113,6 +113,15 @@ def test_labels_are_equal_only_if_they_are_written_so_or_are_one_whole_number(ce
         assert other == ("unknown" if cell.lower() in labels.NOT_LABELLED else label)
 
 
+def test_a_label_of_one_node_may_be_misspelt():
+    many = ["topology"] * 5 + ["class 1"] * 5 + ["logic"] * 4
+    *_, alike = labels.cleaned([*many, "toplogy", "class 2", "logics", "order theory"])
+    (line,) = alike
+    assert "'toplogy' and 'topology'" in line
+    assert "class 2" not in line and "logics" not in line and "order" not in line
+    assert labels.cleaned([*many, "toplogy", "toplogy"])[-1] == []
+
+
 def test_a_column_whose_values_hardly_repeat_is_no_class(tmp_path, capsys):
     text = lines("{a},{b},Undirected,{k},,1.0", "Source,Target,Type,Id,Label,Weight")
     persons = [f"Person {i}" for i in range(V)]

@@ -252,7 +252,7 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
     for wrong, said in (
         ("--changes x.csv", "--changes: it compares two graphs. Add --since RUN"),
         ("--since results/run_june", "--since: results/run_june is RUN itself"),
-        ("--since nowhere", "--since"),
+        ("--since nowhere", "--since: nowhere does not exist"),
         ("--since results/run_may --changes x.txt", "--changes: 'x.txt' has the wrong file type"),
     ):
         assert said in refusal(main(["discover", "results/run_june", *wrong.split()]), capsys)

@@ -198,12 +198,15 @@ id,t\n1,a\n2\n                  | 1,2\n      | line 3 has 1 cell,
 id,t\n1,a\n\n"2\n",b\n3\n       | 1,2\n      | line 6 has 1 cell,
 id,t\n1,a\n2,b\n                | 1,2\n\n1\n   | line 3 is '1'
 id,t\n1,a\n2,b\n                | 01,02\n    | Leading zeros differ: the nodes have '1'
+id,t\n1,a\n2,b\n                | 01,02\n    | str; or leave out these links with --skip-missing
 id,id\n1,a\n                    | 1,1\n      | its own name
                                 | 1,2\n      | the file is empty
 id,t\n1,a\n2,b\n                | from,to\n  | no rows
 id,t\n1,a\n2,b\n                | 1\n        | two nodes on each line
 id,t,split\n1,a,dev\n2,b,\n     | 1,2\n      | 1 has the part 'dev'
 id,t\n1,a\n2,b\n                |            | the file is empty
+u,v\n1,2\n2,3\n3,1\n            | k,s,t\n1,5,x\n2,6,y\n3,7,z\n | Are the two tables swapped?
+a,b\n1,2\n2,3\n3,1\n            | k,s,t\n7,5,x\n8,6,y\n9,7,z\n | Its columns are k, s and t
 id,t\n1,\xe9\n                  | 1,1\n      | UTF-8
 """
 

@@ -272,7 +272,7 @@ def _graph(
         for part in PARTS:
             if part == "train" or part in parts:
                 graph[f"{part}_mask"] = torch.tensor([own == part for own in parts])
-    for note in [*given.notes, *given.unread]:
-        warn(note)
-    graph.notes = [*given.notes, *given.chosen]
+    for problem in [*given.problems, *given.unread]:
+        warn(problem)
+    graph.notes = [*given.notes, *given.problems, *given.chosen]
     return graph

@@ -76,6 +76,7 @@ def main(args: argparse.Namespace) -> None:
         raise InputError.plain("--labels", "no output contains them", "Add --labels-out NEXT")
     if args.labels_out and not names and not args.since and not args.labels:
         raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
+    _check_since(args)
     with RunProgress(1, sys.stderr):
         progress.doing("reading the graph", 0.1)
         model = build.load_model(args.run)
@@ -83,6 +84,20 @@ def main(args: argparse.Namespace) -> None:
             lines = _discover(args, model, outs, names)
     for line in told(lines):
         tell(line)
+
+
+def _check_since(args: argparse.Namespace) -> None:
+    """Refuse an earlier run that is the run itself, or is nowhere."""
+    if not args.since:
+        return
+    if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
+        raise InputError.plain(
+            "--since",
+            f"{args.since} is RUN itself",
+            "Give an earlier run, or another graph with --graph",
+        )
+    if not os.path.exists(args.since):
+        raise InputError.plain("--since", f"{args.since} does not exist", "Give an earlier run")
 
 
 def _discover(
@@ -174,14 +189,8 @@ def _earlier(args: argparse.Namespace) -> Earlier:
     """What the model of an earlier run predicts for its own graph.
 
     Raises:
-        InputError: it is the same graph, or there is no such run.
+        InputError: it is no run.
     """
-    if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
-        raise InputError.plain(
-            "--since",
-            f"{args.since} is RUN itself",
-            "Give an earlier run, or another graph with --graph",
-        )
     with renamed({"path": "--since", "--graph": "--since", "graph": "--since"}):
         model = build.load_model(args.since)
         if not model.config:
@@ -288,14 +297,29 @@ def _labels(
     parent["nodes"] = len(discovery.label)
     parent["corrected"] = len(made.corrected)
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
-    words = ["graphgym-srnc", "run", "--cfg", "own", "--name", out.name]
-    words += ["dataset.name", args.labels_out, *kept_settings(model)]
+    kept = kept_settings(model)
     ends = feedback.counts(discovery, made)
+    ends += told(feedback.least_certain(discovery, made, place.names), {"labels": "--labels"})
     near = feedback.on_near_names(made, discovery.classes)
     ends += [f"warning: {warning}" for warning in near]
     ends.append(f"wrote {args.labels_out}")
-    ends.append("next (add file.open_set False if you are sure that every class has labels now):")
-    return [*ends, f"  {shlex.join(words)}"]
+    return [*ends, *_next_runs(out.name, args.labels_out, kept)]
+
+
+def _next_runs(name: str, folder: str, kept: Sequence[str]) -> list[str]:
+    """The commands that train with the new labels: with an unknown class, and without one.
+
+    Only the user knows whether every class has labels, and the wrong choice costs accuracy.
+    """
+    words = ["graphgym-srnc", "run", "--cfg", "own", "--name"]
+    open_set = [*words, name, "dataset.name", folder, *kept]
+    closed = [*words, f"{name}-closed", "dataset.name", folder, *kept, "file.open_set", "False"]
+    return [
+        "next, if some class may still have no label:",
+        f"  {shlex.join(open_set)}",
+        "or, if every class has labels now, so that no node is predicted as unknown:",
+        f"  {shlex.join(closed)}",
+    ]
 
 
 def kept_settings(model: TrainedModel) -> list[str]:

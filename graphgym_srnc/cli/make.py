@@ -104,7 +104,7 @@ def make_graph(
         from graphgym_srnc.data import embeddings as arrays
 
         array = arrays.read(Path(embeddings), found.nodes.ids, len(found.nodes.lines))
-    return frames.graph(found, array), [*asked.chosen, *asked.notes]
+    return frames.graph(found, array), [*asked.chosen, *asked.notes, *asked.problems]
 
 
 def write_example(args: argparse.Namespace) -> None:

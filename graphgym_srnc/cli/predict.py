@@ -137,31 +137,44 @@ def _tables(
     prediction = model.predict(graph)
     named = args.probabilities, titles(found)
     frame = predictions.table(model, graph, prediction, found.ids, given, split, *named)
-    lines = predictions.summary(model, frame)
-    warnings = records.warnings_of(model.result).values()
-    lines += [f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]]
+    lines = _summary(args, model, graph, frame)
     other: dict[str, bytes] = {}
     if task is not None and given and split and any(given):
         compared = _without_learned_labels(args, model, task, prediction)
         judging = frame
+        from_clusters = _from_clusters(model)
         if compared is not None:
             if not args.folds and model.method.out_of_fold is not None:
                 given = predictions.judged(given, split, model.method.out_of_fold)
             judging = predictions.table(model, graph, compared, found.ids, given, split, *named)
             learned = folds.learned(model, task, args.folds) if args.folds else ()
             frame = _with_held_out(frame, judging, learned)
-            lines += _by_probability(model, frame)
-        told, other = _disagreements(args, judging, found, compared is not None, task.one_graph)
+            lines += predictions.by_probability(frame, from_clusters)
+        is_judged = compared is not None
+        told, other = _disagreements(args, judging, found, is_judged, task.one_graph, from_clusters)
         lines += told
     files = {"--out": predictions.encode(args.out, frame)} | other
     progress.doing("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
 
 
-def _by_probability(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
-    """Lines on held-out labels by probability, without labels that named clusters gave."""
+def _summary(
+    args: argparse.Namespace, model: TrainedModel, graph: Data, frame: pandas.DataFrame
+) -> list[str]:
+    """The lines that sum up a table of predictions, with warnings of the run."""
+    lines = predictions.summary(model, frame)
+    if args.graph:
+        lines += predictions.beside_training(model, graph, frame)
+    warnings = records.warnings_of(model.result).values()
+    return lines + [
+        f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]
+    ]
+
+
+def _from_clusters(model: TrainedModel) -> set[int]:
+    """Nodes whose labels are names of clusters."""
     folder = model.folder()
-    return predictions.by_probability(frame, folder_files.discovered(folder) if folder else ())
+    return folder_files.discovered(folder) if folder else set()
 
 
 def _with_held_out(
@@ -186,14 +199,18 @@ def _disagreements(
     found: names.Names,
     out_of_fold: bool,
     can_correct: bool,
+    from_clusters: set[int],
 ) -> tuple[list[str], dict[str, bytes]]:
     """Lines on the labels that disagree with a table of predictions, and the file of them."""
     other = predictions.disagreements(frame)
-    lines = predictions.on_disagreements(frame, other, out_of_fold)
+    lines = predictions.on_disagreements(frame, other, out_of_fold, from_clusters)
     if not args.disagreements:
         return lines + ["--disagreements FILE lists all of them."] if len(other) else lines, {}
     if out_of_fold:
         other = other.rename(columns=WITHOUT_LABEL)
+    if from_clusters:
+        is_new = other["node"].isin(from_clusters)
+        other = other.assign(origin=is_new.map({True: "discovered", False: "given"}))
     other = other.assign(**{NEW_LABEL: ""})
     if found.texts:
         other = other.assign(text=[found.texts[node] for node in other["node"]])

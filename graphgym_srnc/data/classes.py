@@ -96,7 +96,8 @@ def label(
         return [], None
     held = [part in labels.PARTS[1:] for part in parts or ()]
     found, notes, alike = labels.cleaned(texts(nodes.table[name]), name, held)
-    given.notes.extend(notes + alike)
+    given.notes.extend(notes)
+    given.problems.extend(alike)
     return [name], found
 
 
@@ -130,7 +131,7 @@ def _label(given: Given, nodes: Nodes) -> str:
     if perhaps:
         hint += f", perhaps {listed(perhaps, 4)}"
     if not usual and not likely:
-        given.notes.append(f"No column of labels was found. {hint}.")
+        given.problems.append(f"No column of labels was found. {hint}.")
         return ""
     message = "no column has a usual name of classes"
     if not options.in_python:

@@ -12,6 +12,7 @@ from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.data.readings import Reading
 from graphgym_srnc.errors import InputError, option
 
+KEEP = "Add the nodes of the earlier graph to the node table"
 SHOWN = 3  # most options in a line
 WEIGHTS = ("weight", "weights", "w", "value", "strength")  # usual names, in lower case
 
@@ -54,6 +55,7 @@ def _tell_ends(given: Given, pairs: pandas.DataFrame, unread: list[str], reading
         line += f", with weights from {given.options.weight}"
     if unread:
         line += f"; not read: {listed(unread)}"
+    ways = []
     if not given.options.weight:
         usual = columns.usual(unread, WEIGHTS)
         perhaps = [usual] if usual else [name for name in unread if _may_be_weights(pairs[name])]
@@ -61,7 +63,7 @@ def _tell_ends(given: Given, pairs: pandas.DataFrame, unread: list[str], reading
         if ways:
             line += f" ({' or '.join(ways[:SHOWN])} reads weights)"
     given.chosen.append(line)
-    if unread:
+    if ways:
         given.unread.append(line)
 
 
@@ -120,7 +122,7 @@ def _check_zeros(given: Given, pairs: pandas.DataFrame, reading: Reading) -> Non
             raise InputError.plain(
                 given.files[1], told, f"{without.capitalize()}, or keep all with {keep}"
             )
-        given.notes.append(f"{given.files[1]}: {told}; {without}")
+        given.problems.append(f"{given.files[1]}: {told}; {without}")
 
 
 def _tell_unknown(
@@ -132,7 +134,10 @@ def _tell_unknown(
     named = listed([repr(cell) if cell else "an empty cell" for cell in unknown], 3)
     count = int(strange.any(0).sum())
     if given.options.skip_missing:
-        given.notes.append(f"{counted(count, 'link')} to unknown ids left out: {named}")
+        note = f"{counted(count, 'link')} to unknown ids left out: {named}"
+        if given.options.like is not None and count > len(pairs) / 2:
+            note += f". These are most of the links. {KEEP}, since predictions read the neighbours."
+        given.problems.append(note)
         return
     table = nodes.table
     every = readings.readings(table, pairs, given.options._replace(id=None))
@@ -140,13 +145,16 @@ def _tell_unknown(
     others = [name for name in others if name in columns.ROWS or table[name].dtype.kind != "f"]
     ids = [*dict.fromkeys(columns.cells(table, reading.id))]
     hint = f"Ids are those of {nodes.id or 'the index'}: {listed([*map(repr, ids)], 3)}"
-    hint += ". Fix the links, name the columns of ids with `id` and `ends`, or leave out these"
-    hint += f" links with {option('skip_missing', True)}"
+    skip = f"or leave out these links with {option('skip_missing', True)}"
+    hint += f". Fix the links, name the columns of ids with `id` and `ends`, {skip}"
+    if given.options.like is not None:
+        hint = f"{KEEP}, fix the links, {skip}"
     bare = {cell.lstrip("0"): cell for cell in ids if cell.isdecimal()}
     alike = [cell for cell in unknown if cell.isdecimal() and cell.lstrip("0") in bare]
     if alike:
         hint = f"Leading zeros differ: the nodes have {bare[alike[0].lstrip('0')]!r}, the links"
-        hint += f" {alike[0]!r}. Write both alike; read them as text, in pandas with dtype=str"
+        hint += f" {alike[0]!r}. Write both alike; read them as text, in pandas with dtype=str;"
+        hint += f" {skip}"
     if others:
         hint = f"The column {others[0]} holds such ids; name it with {option('id', others[0])}"
     raise InputError.plain(

@@ -143,7 +143,8 @@ def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -
     """What may spoil the training or its scores."""
     warnings = [
         f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of the same class. "
-        "Methods that smooth over neighbours often lose."
+        "SRNC+ weighs edges and features by labels that it holds out, so you need not do anything;"
+        " other methods that smooth over neighbours may lose."
         for role, graph in graphs.items()
         if graph["homophily"] < 0.4
     ]

@@ -185,7 +185,7 @@ def _addresses(given: Given, nodes: Nodes) -> list[str]:
         if len(others) > MOST_OTHERS * total:
             hint = "Name another column, or write addresses that begin with https://"
             raise InputError.plain("url", text, hint)
-        given.notes.append(f"{text}. These nodes have no link.")
+        given.problems.append(f"{text}. These nodes have no link.")
     return [] if name in nodes.used else [name]
 
 
@@ -256,7 +256,7 @@ def _learnt(given: Given, nodes: Nodes) -> features.Made:
     for name in categories:
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:
-            given.notes.append(
+            given.problems.append(
                 f"{name} has {values:,} values for {len(table):,} nodes, and each is a feature. "
                 "Name a text in `text`."
             )
@@ -304,7 +304,7 @@ def _by_recipe(given: Given, table: pandas.DataFrame, recipe: features.Recipe) -
             f"Its columns are {columns.listing(table)}",
         )
     made = features.apply({**recipe}, table)
-    given.notes.extend(features.drift(made))
+    given.problems.extend(features.drift(made))
     return made
 
 
@@ -341,10 +341,7 @@ def _tell_columns(given: Given, nodes: Nodes, made: features.Made) -> None:
         if given.options.like is None:
             unread += f" ({listed([*map(option, KINDS)])} read columns)"
         told.append(unread)
-    line = f"columns: {'; '.join(told)}"
-    given.chosen.append(line)
-    if free:
-        given.unread.append(line)
+    given.chosen.append(f"columns: {'; '.join(told)}")
 
 
 def _is_index(table: pandas.DataFrame, name: str, in_python: bool) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 import unicodedata
 from collections import Counter
-from typing import Collection, Sequence
+from typing import Collection, Mapping, Sequence
 
 from graphgym_srnc.core.text import counted, listed, one_line, short
 from graphgym_srnc.errors import InputError
@@ -15,6 +16,8 @@ from graphgym_srnc.errors import InputError
 CLEAR = 4  # number of the first names, each of which is taken before all others
 COLUMNS = tuple("label labels :label _labels class classes category target subject topic y".split())
 PARTS = ("train", "val", "test")  # parts of a split
+SEVERAL = 5  # nodes of a class from which a label of one node may be a typing error of its name
+NEAR = 0.85  # similarity of two such names, from 0 to 1
 UNKNOWN = "unknown"  # name of the unknown class
 NEW_LABEL = "new_label"  # column in which a user corrects labels
 
@@ -51,7 +54,7 @@ def cleaned(
     if UNKNOWN in labels:
         nodes = f"{counted(labels.count(UNKNOWN), 'node')} of the validation or test set"
         notes.append(f"{column}: {nodes} without a class count as the unknown class")
-    groups = similar({*labels} - {""})
+    groups = similar({*labels} - {""}) + misspelt(Counter(filter(None, labels)))
     if not groups:
         return labels, notes, []
     alike = "; ".join(listed([*map(repr, group)]) for group in groups)
@@ -96,6 +99,17 @@ def similar(names: Collection[str]) -> list[list[str]]:
         is_word = re.search(r"[^\d]", letters)
         groups.setdefault(letters if is_word else name.lstrip("0"), []).append(name)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def misspelt(counts: Mapping[str, int]) -> list[list[str]]:
+    """Labels of a single node with nearly the letters of a class of several nodes, and its name."""
+    usual = [name for name, count in counts.items() if count >= SEVERAL]
+    groups = []
+    for name in (name for name, count in counts.items() if count == 1):
+        (near, *_) = [*difflib.get_close_matches(name, usual, 1, NEAR), ""]
+        if near and re.sub(r"\d", "", near) != re.sub(r"\d", "", name):
+            groups.append([name, near])
+    return groups
 
 
 def check_parts(parts: Sequence[str], ids: Collection[object], key: str) -> None:

@@ -58,8 +58,9 @@ class Given:
     files: tuple[str, str]
     options: Options = Options()
     chosen: list[str] = field(default_factory=list)  # which columns are read
-    unread: list[str] = field(default_factory=list)  # those of ``chosen`` that name others
-    notes: list[str] = field(default_factory=list)  # what was corrected or left out, and warnings
+    unread: list[str] = field(default_factory=list)  # those of ``chosen`` on possible weights
+    notes: list[str] = field(default_factory=list)  # what was corrected or left out
+    problems: list[str] = field(default_factory=list)  # what may be wrong, which users should check
 
 
 class Nodes(NamedTuple):

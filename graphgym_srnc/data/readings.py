@@ -92,11 +92,13 @@ def choose(given: Given, table: pandas.DataFrame, links: pandas.DataFrame) -> Re
     if not several:
         pair = named_ends(links, given.options)
         if pair is None:
+            hint = f"Its columns are {columns.listing(links)}. Name two with"
+            hint += f" {option('ends', ('A', 'B'))}"
+            if _are_swapped(table, links):
+                hint = "Are the two tables swapped? Two columns of"
+                hint += f" {given.files[0]} hold ids of this one"
             raise InputError.plain(
-                given.files[1],
-                "no two columns hold ids of the node table",
-                f"Its columns are {columns.listing(links)}. Name two with"
-                f" {option('ends', ('A', 'B'))}",
+                given.files[1], "no two columns hold ids of the node table", hint
             )
         return Reading(usual_id(table, given.options), pair)
     least = min(one.rank for one in several)
@@ -107,6 +109,20 @@ def choose(given: Given, table: pandas.DataFrame, links: pandas.DataFrame) -> Re
     if len(graphs) > 1:
         raise _unclear(given, links, [*graphs.values()][::-1])
     return best[0]
+
+
+def _are_swapped(table: pandas.DataFrame, links: pandas.DataFrame) -> bool:
+    """Whether two columns of the node table hold ids that a column of the links has once each."""
+    for name in columns.unique(links):
+        ids = columns.distinct(links, name)
+        shares = [len(own & ids) / max(len(own), 1) for own in _cells_of(table)]
+        if sum(share >= MOST for share in shares) == 2:
+            return True
+    return False
+
+
+def _cells_of(table: pandas.DataFrame) -> list[set[str]]:
+    return [columns.distinct(table, name) for name in table if name not in ROWS]
 
 
 def _by_id(given: Given, name: str) -> str:

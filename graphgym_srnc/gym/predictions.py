@@ -13,7 +13,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.validation import OutOfFold
-from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel
+from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel, links_per_node
 
 BANDS = {  # lowest probability of each, and its name
     0.95: "0.95 or more",
@@ -21,6 +21,9 @@ BANDS = {  # lowest probability of each, and its name
     0.5: "0.5 to 0.8",
     0.0: "below 0.5",
 }
+UNLIKELY = 0.02  # probability of a label below which it is often wrong
+"""In three tables with 33 wrong labels, 26 of them were among the 43 labels below it."""
+FEWER = 0.5  # links per node, divided by those of training, below which nodes lack neighbours
 
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
@@ -115,11 +118,20 @@ def judged(given: Sequence[str], parts: Sequence[str], out_of_fold: OutOfFold) -
 
 
 def on_disagreements(
-    frame: pandas.DataFrame, other: pandas.DataFrame, out_of_fold: bool, most: int = 3
+    frame: pandas.DataFrame,
+    other: pandas.DataFrame,
+    out_of_fold: bool,
+    from_clusters: Collection[int] = (),
+    most: int = 3,
 ) -> list[str]:
     """How many given labels of a ``table`` disagree, and the first rows; a line each.
 
-    ``other`` are its ``disagreements``. If ``out_of_fold``, its models did not learn these labels.
+    Args:
+        frame: the table.
+        other: its ``disagreements``.
+        out_of_fold: whether its models did not learn these labels.
+        from_clusters: nodes whose labels are names of clusters.
+        most: number of the first rows.
     """
     labelled = frame.loc[frame["given_label"] != "", "split"]
     counts = [
@@ -130,11 +142,7 @@ def on_disagreements(
     text = f"{text if out_of_fold else 'The model disagrees'} with {len(other):,} of"
     text += f" {len(labelled):,} given labels ({100 * len(other) / len(labelled):.1f} %):"
     text += f" {listed(counts)}."
-    if not other.empty:
-        unknown = (other["class"] == UNKNOWN).sum()
-        if unknown:
-            text += f" Of these nodes, {unknown:,} are predicted as unknown."
-        text += " The label or the model may be wrong."
+    text += _on_doubts(other, from_clusters)
     if "train" in set(labelled) and not out_of_fold:
         text += " The model has learned the training labels, so wrong ones among them may be"
         text += " missing here. --folds 3 finds more of them."
@@ -151,6 +159,26 @@ def on_disagreements(
         rest = [short(cell, 50) for cell in row[4:]]
         lines.append([f"  {node}", label, f"{row[3]:.2f}", predicted, *rest])
     return [f"{text} The first ones are:", *aligned(lines).splitlines()]
+
+
+def _on_doubts(other: pandas.DataFrame, from_clusters: Collection[int]) -> str:
+    """What ``disagreements`` may be, as sentences after another one; "" if there are none."""
+    if other.empty:
+        return ""
+    is_unknown = other["class"] == UNKNOWN
+    unknown = int(is_unknown.sum())
+    unlikely = int(((other["p_given_label"] < UNLIKELY) & ~is_unknown).sum())
+    discovered = int(other["node"].isin([*from_clusters]).sum())
+    text = ""
+    if unknown:
+        text += f" Of these nodes, {unknown:,} are predicted as unknown."
+    text += " The label or the model may be wrong."
+    if unlikely:
+        text += f" Check the first {unlikely:,}, whose label has a probability below {UNLIKELY}:"
+        text += " of such labels often half are wrong, of later ones few."
+    if discovered:
+        text += f" {counted(discovered, 'label')} came from names of clusters."
+    return text
 
 
 def encode(file: str, columns: pandas.DataFrame | Mapping[str, list[Any]]) -> bytes:
@@ -201,6 +229,34 @@ def by_probability(frame: pandas.DataFrame, from_clusters: Collection[int] = ())
     if (frame["class"] == UNKNOWN).any():
         head += " (fewer are right where nodes of unknown classes are among them)"
     return [f"{head}:", *aligned(lines).splitlines()]
+
+
+def beside_training(model: TrainedModel, graph: Data, frame: pandas.DataFrame) -> list[str]:
+    """How another graph, with the predictions of a ``table``, differs from that of training.
+
+    What an earlier version or an estimator did not record is left out.
+    """
+    lines = [["", "this graph", "graph of training"]]
+    share = model.result.get("verdict", {}).get("figures", {}).get("unknown_share")
+    if share is not None:
+        here = (frame["class"] == UNKNOWN).mean()
+        lines.append(["  predicted as unknown", f"{100 * here:.1f} %", f"{100 * share:.1f} %"])
+    then = model.facts.get("links_per_node")
+    now = links_per_node(graph)
+    if then is not None:
+        lines.append(["  links per node", f"{now:.1f}", f"{then:.1f}"])
+    held = model.result.get("held_out")
+    if held:
+        right = f"{100 * held['as_known']['accuracy']:.1f} %"
+        lines.append(["  labels right that were not learned", "not known", right])
+    told = aligned(lines).splitlines() if len(lines) > 1 else []
+    if then is not None and now < FEWER * then:
+        told.append(
+            "warning: Nodes of this graph have far fewer links than those of training, and"
+            " predictions read the neighbours. If links to earlier nodes are left out, make the"
+            " graph again with the earlier nodes in the node table."
+        )
+    return told
 
 
 def notes(model: TrainedModel, graph: Data, frame: pandas.DataFrame | None = None) -> list[str]:

@@ -95,6 +95,7 @@ class TrainedModel:
             graphs = {"source": task.source, "target": task.target}
             weighted = [role for role, graph in graphs.items() if graph.edge_weight is not None]
             facts = {**facts, "weighted": weighted}
+        facts = {**facts, "links_per_node": links_per_node(task.target)}
         return cls(predictor, options, classes, facts)
 
     @property
@@ -308,6 +309,11 @@ def refused(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
+def links_per_node(graph: Data) -> float:
+    """Mean number of links of a node, each of which is in both directions in ``edge_index``."""
+    return graph.num_edges / max(graph.num_nodes, 1)
+
+
 def original_labels(task: ShiftTask) -> list[int]:
     """Original class number of each known class, and -1 for the unknown class."""
     known = describe.original_labels(task)
@@ -321,6 +327,8 @@ def _checked_record(facts: Mapping[str, Any], classes: Sequence[int | str]) -> R
         if type(name) not in (int, str):
             raise ValueError(f"the name {name!r:.50} is not text")
         str(name).encode()  # a lone surrogate is no text
+    if type(facts.get("links_per_node", 0.0)) is not float:
+        raise ValueError("its number of links per node is no number")
     # Only the record of a run says where data lies.
     record = {key: value for key, value in (facts.get("record") or {}).items() if key != "config"}
     records.warnings_of(record)

@@ -15,19 +15,21 @@ import scipy.sparse as sp
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.text import counted, listed
+from graphgym_srnc.core.text import aligned, counted, listed, short
 from graphgym_srnc.data import folder, folder_files, read
 from graphgym_srnc.data.cleaning import strided
 from graphgym_srnc.data.labels import EMPTY, NEW_LABEL, UNKNOWN, cleaned
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
+from graphgym_srnc.own.discover import words
 from graphgym_srnc.own.discover.clusters import Discovery
 
 if TYPE_CHECKING:
     import pandas
 
 NEAR = 0.8  # similarity of names, from 0 to 1, from which one may be a typing error of the other
+SHOWN = 5  # labels of named clusters that are printed
 LEAST = 5  # training nodes of a named class, as many as SRNC+ has folds of the labels
 
 
@@ -230,6 +232,27 @@ def counts(discovery: Discovery, made: Labels) -> list[str]:
     kept = sum(map(bool, made.split)) - len(made.added) - corrected
     added = f"{len(made.added):,} added for clusters (discovered in labels.csv)"
     return [*lines, f"labels: {kept:,} as given, {added}"]
+
+
+def least_certain(discovery: Discovery, made: Labels, names: Names = Names()) -> list[str]:
+    """The labels of named clusters that are most likely wrong, a line each.
+
+    These nodes are the most like a known class, by the measure of :class:`candidates.Seeds`.
+    """
+    doubt = discovery.seeds.doubt
+    nodes = sorted(made.added - {*made.corrected}, key=lambda node: (float(doubt[node]), node))
+    if not nodes:
+        return []
+    lines = [["  node", "new label", discovery.seeds.measure, "title"]]
+    for node in nodes[:SHOWN]:
+        shown = words.shown_node(names, node)
+        title = short(shown.title or shown.text, 50)
+        lines.append([f"  {short(shown.id, 24)}", made.label[node], f"{doubt[node]:.2f}", title])
+    text = (
+        f"The least certain of these labels. If some are wrong, write a table with the columns id"
+        f" and {NEW_LABEL} ({UNKNOWN} = no label), and add `labels`:"
+    )
+    return [text, *aligned(lines).splitlines()]
 
 
 def on_near_names(made: Labels, classes: Collection[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import colorsys
 import hashlib
+import math
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -37,6 +38,7 @@ CHOICES = 3  # most probable classes kept of a node
 NODE_WORDS = 6  # typical words kept of a node
 STRONG = 0.5  # lightness of hues
 PALE = 0.76
+STRIDE = 0.38  # share of all hues between neighbours
 SCRIPT = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("map.js", "nodes.js", "names.js")
@@ -170,7 +172,7 @@ def _colouring(
 def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[dict[str, Any]]:
     """Nodes coloured by cluster, by predicted class and by P(unknown).
 
-    Known classes that are beside each other on the map have similar pale colours.
+    Known classes have pale colours, which differ for those that are beside each other on the map.
     Sizes of clusters of known classes, and of classes, are those of the predictions.
     """
     discovery = found.discovery
@@ -194,14 +196,20 @@ def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[
 
 
 def _around(places: np.ndarray, group: np.ndarray, count: int) -> list[str]:
-    """Pale hues of groups ``0 .. count - 1``, in their order around the middle of the map."""
+    """Pale hues of groups ``0 .. count - 1``, far apart for groups side by side on the map.
+
+    Groups follow each other around the middle of the map, with :data:`STRIDE` of all hues between.
+    """
     middles = np.zeros((count, 2))
     for k in np.unique(group[group < count]):
         middles[k] = places[group == k].mean(0)
     right, down = (middles - SIDE / 2).T
     rank = np.arctan2(down, right).argsort().argsort()
     hues = _hues(count, PALE)
-    return [hues[k] for k in rank]
+    stride = round(STRIDE * count)
+    while math.gcd(stride, count) > 1:
+        stride += 1
+    return [hues[k * stride % count] for k in rank]
 
 
 def _new_name(row: table.Row) -> str:
