@@ -12,6 +12,7 @@ import numpy as np
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import flags_of, told
+from graphgym_srnc.core.environment import uncollected
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import features, folder, frames, graph_files, look, read
 from graphgym_srnc.errors import InputError, reading
@@ -20,6 +21,7 @@ from graphgym_srnc.io.atomic import content
 GIVEN = "label split url ends weight spectral embeddings like skip_missing".split()
 
 
+@uncollected()
 def make(args: argparse.Namespace) -> None:
     """Make a graph folder and print a summary.
 

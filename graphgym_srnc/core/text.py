@@ -78,7 +78,11 @@ def plain(text: Any) -> str:
 
 def short(text: Any, most: int = 18) -> str:
     """A text on one line of at most ``most`` letters."""
-    text = plain(text)
+    return cut(plain(text), most)
+
+
+def cut(text: str, most: int) -> str:
+    """A text that is already as it is shown, of at most ``most`` letters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -125,18 +129,24 @@ def to_csv(lines: Iterable[Iterable[Any]]) -> str:
 
     Text is ``guarded``, and a note on stderr states how many cells changed.
     """
+    return columns_to_csv(zip(*lines))
+
+
+def columns_to_csv(columns: Iterable[Sequence[Any]]) -> str:
+    """Columns of cells as CSV, each below its name, see ``to_csv``."""
     changed = 0
-
-    def cell(value: Any) -> Any:
-        nonlocal changed
-        if not isinstance(value, str):
-            return None if value != value else value
-        safe = guarded(value)
-        changed += safe != value
-        return safe
-
+    written = []
+    for column in columns:
+        safe = {}
+        for text in {cell for cell in column if isinstance(cell, str)}:
+            if guarded(text) != text:
+                safe[text] = guarded(text)
+        if safe:
+            changed += sum(cell in safe for cell in column)
+            column = [safe.get(cell, cell) for cell in column]
+        written.append([None if cell != cell else cell for cell in column])
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
+    csv.writer(out, lineterminator="\n").writerows(zip(*written))
     if changed:
         note = f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
         tell(f"{note} added to each.", sys.stderr)
