@@ -73,6 +73,10 @@ def one_line(text: Any) -> str:
 
 def plain(text: Any) -> str:
     """A text on one line as it is shown, with ``?`` for characters that are not printable."""
+    text = str(text)
+    # The usual text is so already; of all white space only a blank is printable.
+    if text.isprintable() and "  " not in text and text == text.strip():
+        return text
     return clean(one_line(text))
 
 
@@ -137,9 +141,11 @@ def columns_to_csv(columns: Iterable[Sequence[Any]]) -> str:
     changed = 0
     written = []
     for column in columns:
+        kinds = {*map(type, column[1:])}
+        has_text = any(issubclass(kind, str) for kind in kinds)
         safe = {}
-        for text in {cell for cell in column if isinstance(cell, str)}:
-            if guarded(text) != text:
+        for text in {*column} if has_text else {column[0]}:
+            if isinstance(text, str) and guarded(text) != text:
                 safe[text] = guarded(text)
         if safe:
             changed += sum(cell in safe for cell in column)
