@@ -16,9 +16,11 @@ from graphgym_srnc import ERM, PGL, SRNC, SRNCPlus
 from graphgym_srnc.backbones import Batches, EncoderSpec, build, prepare
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import features, read
+from graphgym_srnc.core import text
+from graphgym_srnc.data import features, read, readings
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared import label_density
+from graphgym_srnc.own.discover import candidates
 
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
@@ -123,10 +125,30 @@ def test_tables_are_read_and_their_texts_counted_once(own_run, tmp_path, monkeyp
     passes = counted(monkeypatch, TfidfVectorizer, "build_analyzer")
     texts = counted(monkeypatch, features, "documents")
     columns = counted(monkeypatch, features, "as_written")
+    by_rows = counted(monkeypatch, read, "_uneven")
+    ids = counted(monkeypatch, readings.columns, "unique")
     assert not main([*MAKE, "--out", str(tmp_path / "graph")])
     assert files == {"nodes.csv": 1, "edges.csv": 1}
     assert passes.total() == texts.total() == 1
-    assert columns.total() <= 30
+    assert columns.total() <= 18
+    assert not by_rows  # no cell has quotes
+    assert ids.total() == 1
+
+
+def test_a_text_is_guarded_once_wherever_it_occurs(own_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(own_run)
+    cells = counted(monkeypatch, text, "guarded")
+    assert not main(["predict", "results/a", "--out", str(tmp_path / "all.csv")])
+    assert 600 < cells.total() < 700  # ids and titles of 300 nodes, names of columns and classes
+
+
+def test_groups_of_labels_are_learned_from_a_sample(monkeypatch):
+    monkeypatch.setattr(candidates, "LEARNED", 500)
+    learned = counted(monkeypatch, candidates, "kmeans", lambda unit, *_: len(unit))
+    topics = torch.randn(2000, 4)
+    label = torch.randint(-1, 2, (2000,))
+    candidates.missing_labels(topics, torch.full((2000, 2), 0.5), label)
+    assert learned == {500: 1}
 
 
 @pytest.mark.parametrize("command", ["predict", "discover"])

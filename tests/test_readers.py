@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from graphgym_srnc import from_frames
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.data import files, labels
+from graphgym_srnc.data import files, labels, read
 from graphgym_srnc.errors import InputError
 
 V = 24
@@ -364,3 +364,21 @@ def test_a_later_table_that_drifts_is_told_with_counts(tmp_path, capsys):
         assert make(tmp_path, nodes, tmp_path / "links.csv", "--like", tmp_path / "base")[0] == 0
         output = capsys.readouterr().out
         assert told in output and (told or "of the earlier" not in output), output
+
+
+CELLS = st.sampled_from(["", "a", " b", "c ", "0", "\xa0", "#d"])
+
+
+@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), min_size=2, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_tables_are_read_by_columns_as_by_rows(rows):
+    lines = [",".join(row) for row in [["n", "m"], *rows]]
+    lines = ["" if line.isspace() else line for line in lines]
+    by_rows = read._rows(lines, ",", strict=True)
+    found = read._even(lines, ",")
+    if found is None:
+        widths = {len(row) for row in by_rows.values()}
+        assert len(widths) > 1 or len(by_rows) < sum(map(bool, lines))
+    else:
+        assert [*found.index] == [*by_rows]
+        assert found.to_numpy().tolist() == [*by_rows.values()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -12,6 +13,9 @@ import numpy as np
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.words import flags_of, told
+from graphgym_srnc.core import progress
+from graphgym_srnc.core.environment import uncollected
+from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import features, folder, frames, graph_files, look, read
 from graphgym_srnc.errors import InputError, reading
@@ -20,6 +24,7 @@ from graphgym_srnc.io.atomic import content
 GIVEN = "label split url ends weight spectral embeddings like skip_missing".split()
 
 
+@uncollected()
 def make(args: argparse.Namespace) -> None:
     """Make a graph folder and print a summary.
 
@@ -39,8 +44,10 @@ def make(args: argparse.Namespace) -> None:
     for name in look.KINDS:
         given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
     given["words"] = features.TextOptions(args.max_words, args.min_nodes)
-    graph, notes = make_graph(*inputs, **given)
-    folder.write(graph, out, args.overwrite)
+    with RunProgress(1, sys.stderr):
+        graph, notes = make_graph(*inputs, **given)
+        progress.doing("writing the graph", 1.0)
+        folder.write(graph, out, args.overwrite)
     for line in told(map(plain, notes), flags_of(args.parser)):
         tell(line)
     for line in [*folder.summary(graph), f"wrote {out}"]:
@@ -92,11 +99,13 @@ def make_graph(
         with reading(Path(like), "a folder with a recipe of data make", "like"):
             given["like"] = {**json.loads(content(Path(like, folder.RECIPE)))}
     asked = look.Given((nodes.name, (links or nodes).name), look.Options(**given))
+    progress.doing("reading tables", 0.2)
     if links is None:
         table, pairs = graph_files.graph(nodes, asked.notes)
     else:
         table = read.sheet(nodes, asked.notes)
         pairs = graph_files.links(links, asked.notes)
+    progress.doing("finding columns and links", 0.4)
     found = frames.look(asked, table, pairs, bool(embeddings))
     array: np.ndarray | None = None
     if embeddings:

@@ -73,12 +73,20 @@ def one_line(text: Any) -> str:
 
 def plain(text: Any) -> str:
     """A text on one line as it is shown, with ``?`` for characters that are not printable."""
+    text = str(text)
+    # The usual text is so already; of all white space only a blank is printable.
+    if text.isprintable() and "  " not in text and text == text.strip():
+        return text
     return clean(one_line(text))
 
 
 def short(text: Any, most: int = 18) -> str:
     """A text on one line of at most ``most`` letters."""
-    text = plain(text)
+    return cut(plain(text), most)
+
+
+def cut(text: str, most: int) -> str:
+    """A text that is already as it is shown, of at most ``most`` letters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -125,18 +133,26 @@ def to_csv(lines: Iterable[Iterable[Any]]) -> str:
 
     Text is ``guarded``, and a note on stderr states how many cells changed.
     """
+    return columns_to_csv(zip(*lines))
+
+
+def columns_to_csv(columns: Iterable[Sequence[Any]]) -> str:
+    """Columns of cells as CSV, each below its name, see ``to_csv``."""
     changed = 0
-
-    def cell(value: Any) -> Any:
-        nonlocal changed
-        if not isinstance(value, str):
-            return None if value != value else value
-        safe = guarded(value)
-        changed += safe != value
-        return safe
-
+    written = []
+    for column in columns:
+        kinds = {*map(type, column[1:])}
+        has_text = any(issubclass(kind, str) for kind in kinds)
+        safe = {}
+        for text in {*column} if has_text else {column[0]}:
+            if isinstance(text, str) and guarded(text) != text:
+                safe[text] = guarded(text)
+        if safe:
+            changed += sum(cell in safe for cell in column)
+            column = [safe.get(cell, cell) for cell in column]
+        written.append([None if cell != cell else cell for cell in column])
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
+    csv.writer(out, lineterminator="\n").writerows(zip(*written))
     if changed:
         note = f"note: {counted(changed, 'cell')} would be formulas in a spreadsheet, so a ' was"
         tell(f"{note} added to each.", sys.stderr)

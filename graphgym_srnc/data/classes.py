@@ -152,8 +152,10 @@ def _usual(table: pandas.DataFrame, sizes: Sizes, is_later: bool) -> list[str]:
 
 
 def _sizes(table: pandas.DataFrame, name: str) -> Counter[str]:
-    cells = texts(table[name])
-    return Counter(cell for cell in cells if cell and cell.lower() not in labels.MISSING)
+    counts = Counter(texts(table[name]))
+    for cell in [cell for cell in counts if not cell or cell.lower() in labels.MISSING]:
+        del counts[cell]
+    return counts
 
 
 def _repeats(sizes: Counter[str], times: int) -> bool:

@@ -43,9 +43,11 @@ def cells(table: pandas.DataFrame, name: str) -> list[str]:
     return labels.whole_numbers(texts(table[name]))
 
 
-def distinct(table: pandas.DataFrame, name: str) -> set[str]:
-    """The different ids in a column, see ``bare``."""
-    return {*bare({*cells(table, name)})} - {""}
+def distinct(ids: Iterable[str]) -> set[str]:
+    """The different ones of some ids, see ``bare``."""
+    found = {*bare({*ids})}
+    found.discard("")
+    return found
 
 
 def bare(ids: Iterable[str]) -> list[str]:
@@ -53,15 +55,19 @@ def bare(ids: Iterable[str]) -> list[str]:
     return [id.lstrip("0") or id[:1] for id in ids]
 
 
-def unique(table: pandas.DataFrame) -> list[str]:
-    """Columns whose cells hardly repeat, without lists and numbers with a fraction."""
-    return [
-        name
-        for name, column in table.items()
-        if not read.is_list(column)
-        and not (column.dtype.kind == "f" and (column.astype(float) % 1 > 0).any())
-        and len({*texts(column)}) >= MOST * len(table)
-    ]
+def unique(table: pandas.DataFrame) -> dict[str, set[str]]:
+    """The different ids of each column whose cells hardly repeat, without lists and numbers with a
+    fraction."""
+    found = {}
+    for name, column in table.items():
+        if read.is_list(column):
+            continue
+        if column.dtype.kind == "f" and (column.astype(float) % 1 > 0).any():
+            continue
+        own = {*cells(table, name)}
+        if len(own) >= MOST * len(table):
+            found[name] = own
+    return found
 
 
 def plain(name: str) -> str:

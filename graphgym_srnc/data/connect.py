@@ -22,9 +22,8 @@ def connect(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Edges ``[2, E]`` by numbers of the kept nodes, and their weights ``[E]`` if there are any."""
     file = given.files[1]
-    ids = pandas.Index(columns.cells(nodes.table, reading.id), dtype=object).unique()
-    cells = [columns.cells(pairs, end) for end in reading.ends]
-    ends = np.array([ids.get_indexer(pandas.Index(column, dtype=object)) for column in cells])
+    ids = dict.fromkeys(columns.cells(nodes.table, reading.id))
+    ends = np.array([edges.places(columns.cells(pairs, end), ids) for end in reading.ends])
     unread = [name for name in pairs if name not in (*reading.ends, given.options.weight)]
     _tell_ends(given, pairs, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
     if reading.id in columns.ROWS:
@@ -140,7 +139,8 @@ def _tell_unknown(
         given.problems.append(note)
         return
     table = nodes.table
-    every = readings.readings(table, pairs, given.options._replace(id=None))
+    options = given.options._replace(id=None)
+    every = readings.readings(table, columns.unique(table), pairs, options)
     others = [one.id for one in every if one.share == 1 and one.id not in ("", reading.id)]
     others = [name for name in others if name in columns.ROWS or table[name].dtype.kind != "f"]
     ids = [*dict.fromkeys(columns.cells(table, reading.id))]

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+from typing import Iterable, Sequence
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 SMALL = 5  # size of a component up to which its nodes have too few neighbours for good predictions
 ROUNDING = 1e-5  # relative difference up to which two weights of one edge count as equal
+
+
+def places(cells: Sequence[str], ids: Iterable[str]) -> np.ndarray:
+    """Place of each cell among different ids, -1 = it is none of them."""
+    place = {id: number for number, id in enumerate(ids)}
+    return np.fromiter(map(place.get, cells, repeat(-1)), np.int64, len(cells))
 
 
 def undirected(edge_index: np.ndarray, num_nodes: int) -> tuple[np.ndarray, dict[str, int]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import unicodedata
 from collections import Counter
-from typing import Any, Collection, NamedTuple, Sequence
+from typing import Any, Collection, Iterator, NamedTuple, Sequence
 
 import numpy as np
 import pandas
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -25,6 +26,7 @@ NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing
 TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 WORD = r"[^\W_]{2,}"  # letters and digits, so that SND_USB_AUDIO has three words
+BLOCK = 10_000  # texts between two steps of progress
 LARGEST = 1e100  # numbers below it have a finite variance
 LEAST_MISSING = 2  # empty cells of a column of numbers from which a feature marks them
 LEAST_KNOWN = 10  # numbers of a column whose mean is compared with that of a recipe
@@ -294,7 +296,7 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.
         token_pattern=WORD,
     )
     try:
-        bag = vectoriser.fit_transform(cells)
+        bag = vectoriser.fit_transform(_shown(cells))
     except ValueError as error:
         raise InputError.plain(
             "text",
@@ -304,6 +306,13 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.
         ) from error
     words = vectoriser.get_feature_names_out().tolist()
     return {"words": words, "idf": vectoriser.idf_.tolist()}, bag
+
+
+def _shown(cells: Sequence[str]) -> Iterator[str]:
+    """Texts whose number displays of progress show."""
+    progress.doing("counting words", 0.8)
+    for block in progress.steps(-(-len(cells) // BLOCK)):
+        yield from cells[block * BLOCK : (block + 1) * BLOCK]
 
 
 def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:

@@ -10,6 +10,7 @@ import pandas
 import torch
 
 from graphgym_srnc.core.text import tell_once
+from graphgym_srnc.data import edges as links
 from graphgym_srnc.data import labels as label_words
 from graphgym_srnc.data import read as text_tables
 from graphgym_srnc.data import untrusted
@@ -108,7 +109,7 @@ def _rows(file: Path, what: str, also: str) -> pandas.DataFrame:
 
 def _numbers(cells: pandas.Series, num_nodes: int, file: str) -> np.ndarray:
     """Node numbers that were written as text."""
-    numbers = pandas.RangeIndex(num_nodes).map(str).get_indexer(cells)
+    numbers = links.places(cells, map(str, range(num_nodes)))
     if (numbers < 0).any():
         raise InputError.plain(
             file,

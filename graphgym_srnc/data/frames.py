@@ -61,9 +61,10 @@ def look(
     if given.options.id not in (None, "", *columns.ROWS):
         features.column(table, str(given.options.id), "id")
 
-    pairs = links.links(given, table, sheet)
-    reading = readings.choose(given, table, pairs)
-    id = _find_id(given.options, table, reading.id)
+    unique = columns.unique(table)
+    pairs = links.links(given, table, unique, sheet)
+    reading = readings.choose(given, table, unique, pairs)
+    id = _find_id(given.options, table, unique, reading.id)
     _check_uses(given.options, id)
     uses = {kind: given.options.of_kind(kind) for kind in KINDS} | {"id": [id]}
     own = _one_row_for_each_id(given, Nodes(frame.index, table, uses))
@@ -139,12 +140,12 @@ def _without_lists(
     return table, numbers
 
 
-def _find_id(options: Options, table: pandas.DataFrame, id: str) -> str:
+def _find_id(options: Options, table: pandas.DataFrame, unique: readings.Unique, id: str) -> str:
     """The column of ids, by links or else by names; numbers of rows if there is no such column."""
     if id in columns.ROWS:
         table.insert(0, id, columns.cells(table, id))
         if options.id is None:
-            return columns.usual(columns.unique(table), (*columns.IDS, "name")) or id
+            return columns.usual(unique, (*columns.IDS, "name")) or id
         if options.id in table:
             return options.id
     return id
@@ -274,6 +275,8 @@ def _tell_words_of_ids(given: Given, nodes: Nodes, documents: Sequence[str]) -> 
     words = [{*WORD_OF_ID.findall(id.lower())} for id in texts(nodes.table[name])]
     count = Counter(word for own in words for word in own)
     shared = {word for word, number in count.items() if 1 < number <= len(words) / 2}
+    if not shared:
+        return
     new = [
         {word for word in own & shared if word not in document.lower()}
         for own, document in zip(words, documents)

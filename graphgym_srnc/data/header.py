@@ -29,7 +29,7 @@ def named(
     file = given.files[ids is not None]
     if is_of_r(sheet) and (sheet.iloc[1:, -1] == "").all():  # lines end with a separator
         sheet = sheet.iloc[:, :-1]
-    counts = read.is_counter(sheet.iloc[1:, 0]) and not sheet.iloc[0].isin([*(ids or ())]).any()
+    counts = read.is_counter(sheet.iloc[1:, 0]) and not {*sheet.iloc[0]} & {*(ids or ())}
     if is_of_r(sheet) and (ids is None or counts):  # else each line may list neighbours
         return read.headed(with_corner(sheet), file)
     if ids is None:
@@ -54,8 +54,8 @@ def named(
 
 def is_of_r(sheet: pandas.DataFrame) -> bool:
     """Whether only the first line lacks a cell: R writes no name above the names of rows."""
-    lacks = sheet.isna().sum(axis=1)
-    is_short = len(sheet) > 1 and lacks.iloc[0] == 1 and not lacks.iloc[1:].any()
+    is_short = len(sheet) > 1 and sheet.iloc[0].isna().sum() == 1
+    is_short = is_short and not sheet.iloc[1:].isna().any(axis=None)
     return is_short and (sheet.iloc[1:, 0].is_unique or bool((sheet.iloc[1:, -1] == "").all()))
 
 
@@ -96,7 +96,7 @@ def _is_header(given: Given, sheet: pandas.DataFrame, ids: Collection[str] | Non
                 f"{values} may be cells like those below"
             )
         return True
-    if ids is not None and not counts and (len(sheet) == 1 or first.isin([*ids]).any()):
+    if ids is not None and not counts and (len(sheet) == 1 or any(cell in ids for cell in first)):
         return False
     if options.header is not None:
         return options.header

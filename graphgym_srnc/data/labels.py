@@ -42,7 +42,8 @@ def cleaned(
     A node that the user chose for validation or test (``held``) has a label, so ``?`` and the like
     are the unknown class there.
     """
-    written = [unicodedata.normalize("NFC", one_line(cell)) for cell in cells]
+    normal = {cell: unicodedata.normalize("NFC", one_line(cell)) for cell in {*cells}}
+    written = [normal[cell] for cell in cells]
     whole = whole_numbers(written)
     labels = ["" if cell.lower() in MISSING else cell for cell in whole]
     notes = changes(column, written, whole, "whole numbers")

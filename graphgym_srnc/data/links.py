@@ -12,17 +12,24 @@ from graphgym_srnc.errors import InputError, option
 
 if TYPE_CHECKING:
     from graphgym_srnc.data.look import Given
+    from graphgym_srnc.data.readings import Unique
 
 SMALL = 6  # number of rows below which a square of numbers may be a list of links
 ALL = "*"  # in place of the second end: all other columns
 
 
-def links(given: Given, table: pandas.DataFrame, sheet: pandas.DataFrame) -> pandas.DataFrame:
-    """The links of a sheet, a row each, of two columns of ids or more of the nodes of a table."""
+def links(
+    given: Given, table: pandas.DataFrame, unique: Unique, sheet: pandas.DataFrame
+) -> pandas.DataFrame:
+    """The links of a sheet, a row each, of two columns of ids or more of the nodes of a table.
+
+    ``unique`` is what ``columns.unique`` found in the table.
+    """
     file = given.files[1]
     options = given.options
-    names = {*columns.unique(table), columns.usual(table, columns.IDS) or table.columns[0]}
-    ids = {cell for name in names for cell in columns.cells(table, name)}
+    usual = columns.usual(table, columns.IDS) or table.columns[0]
+    own = unique if usual in unique else unique | {usual: columns.cells(table, usual)}
+    ids = set[str]().union(*own.values())
     if not options.ends:
         matrix = _of_matrix(file, sheet, ids, len(table))
         if matrix is not None:

@@ -84,7 +84,7 @@ def _decoded(path: Path, content: bytes) -> str:
     encoding = "utf-16" if content[:2] in UTF_16 else "utf-8-sig"
     hint = f"Save it as UTF-8; in Excel, as CSV UTF-8. {TABLES}"
     with reading(path, "text in UTF-8", path.name, hint):
-        decoded = io.StringIO(content.decode(encoding), newline=None).read()
+        decoded = content.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
         if "\0" in decoded:
             raise ValueError("it contains zero bytes")
     return decoded.replace("\ufeff", "")  # also between files that were joined
@@ -157,6 +157,8 @@ def headed(rows: pandas.DataFrame, file: str) -> pandas.DataFrame:
 
 def check_lengths(rows: pandas.DataFrame, file: str) -> None:
     """Refuse lines that have more or fewer cells than the first one."""
+    if not rows.isna().any(axis=None):
+        return
     lengths = rows.notna().sum(axis=1)
     wrong = lengths[lengths != lengths.iloc[0]]
     if len(wrong):
@@ -179,7 +181,7 @@ def _cells(
     """
     file = path.name
     is_csv = bool({".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes})
-    if links and BRACES.search(content):
+    if links and "{" in content and BRACES.search(content):
         content = BRACES.sub("", content)
         notes.append(f"{file}: not read: the attributes in braces")
     lines = ["" if line.isspace() else line for line in content.split("\n")]
@@ -196,15 +198,46 @@ def _cells(
             mark = " "
             lines = [" ".join(line.split()) if '"' not in line else line.strip() for line in lines]
     _drop_comments(lines, mark, is_csv, notes, file)
+    found = None if '"' in content else _even(lines, mark)
+    if found is None:
+        found = _uneven(lines, mark, notes, path, links, is_ours)
+    found.index.name = "line"
+    found.attrs["separator"] = mark
+    return found
+
+
+def _even(lines: list[str], mark: str) -> pandas.DataFrame | None:
+    """The cells of lines without quotes by columns, far faster than row by row.
+
+    It is None if lines that are not empty have different numbers of cells, or only empty ones.
+    """
+    numbers = [number for number, line in enumerate(lines, 1) if line]
+    if len({line.count(mark) for line in lines if line}) != 1:
+        return None
+    cells = [*map(str.strip, mark.join(filter(None, lines)).split(mark))]
+    width = len(cells) // len(numbers)
+    first = cells[::width]
+    if any(not any(cells[row * width : (row + 1) * width]) for row in _empty(first)):
+        return None
+    columns = {place: cells[place::width] for place in range(width)}
+    return pandas.DataFrame(columns, numbers, dtype=object).set_axis(range(width), axis=1)
+
+
+def _empty(cells: Sequence[str]) -> list[int]:
+    return [place for place, cell in enumerate(cells) if not cell]
+
+
+def _uneven(
+    lines: list[str], mark: str, notes: list[str], path: Path, links: bool, is_ours: bool
+) -> pandas.DataFrame:
+    """The cells of lines with quotes, or of different lengths."""
+    file = path.name
     quotes = "Put cells with separators or line breaks in quotes, and close each quote"
     with reading(path, "a table", file, quotes):
         rows = _split(lines, mark, notes, file, links, is_ours)
     if not rows:
         raise InputError.plain(file, "the file is empty", "Write a line for each row")
-    index = pandas.Index([*rows], name="line")
-    found = pandas.DataFrame([*rows.values()], index=index, dtype=object)
-    found.attrs["separator"] = mark
-    return found
+    return pandas.DataFrame([*rows.values()], [*rows], dtype=object)
 
 
 def _fit(content: str, separator: str) -> tuple[int, int]:
@@ -366,8 +399,11 @@ def entries(matrix: Any, names: Sequence[Any]) -> pandas.DataFrame:
 
 def is_counter(cells: pandas.Series) -> bool:
     """Whether cells count the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
-    numbers = [*map(str, range(len(cells) + 1))]
-    return len(cells) > 0 and [*map(str, cells)] in (numbers[:-1], numbers[1:])
+    first = str(cells.iloc[0]) if len(cells) else ""
+    if first not in ("0", "1"):
+        return False
+    numbers = range(int(first), int(first) + len(cells))
+    return [*map(str, cells)] == [*map(str, numbers)]
 
 
 def cell(value: Any) -> str:

@@ -7,7 +7,7 @@ lists the option that selects each.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Iterable, NamedTuple
 
 import numpy as np
 import pandas
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphgym_srnc.data.look import Given, Options
 
 Ends = tuple[str, str]
+Unique = dict[str, set[str]]
 
 
 class Reading(NamedTuple):
@@ -34,16 +35,21 @@ class Reading(NamedTuple):
     rank: float = 0  # the lower, the more usual are the names
 
 
-def readings(table: pandas.DataFrame, links: pandas.DataFrame, options: Options) -> list[Reading]:
-    """All ways to read links by columns whose cells, nearly all, are ids."""
+def readings(
+    table: pandas.DataFrame, unique: Unique, links: pandas.DataFrame, options: Options
+) -> list[Reading]:
+    """All ways to read links by columns whose cells, nearly all, are ids.
+
+    ``unique`` is what ``columns.unique`` found in the table.
+    """
     ends = options.ends or [name for name in links if (links[name] != "").mean() > 1 - MOST]
-    cells = {name: columns.distinct(links, name) for name in ends}
+    cells = {name: columns.distinct(columns.cells(links, name)) for name in ends}
     found = list[Reading]()
-    for name in [options.id] if options.id is not None else _candidates(table, options):
-        own = columns.distinct(table, name)
+    for name in [options.id] if options.id is not None else _candidates(table, unique, options):
+        own = columns.distinct(unique[name] if name in unique else columns.cells(table, name))
         share = {end: len(each & own) / max(len(each), 1) for end, each in cells.items()}
         pairs = _usual_pairs([*options.ends]) if options.ends else _pairs(links, share)
-        rank = _rank(table, name) + (len(pairs) > 1)
+        rank = _rank(name, own) + (len(pairs) > 1)
         found += [Reading(name, (a, b), min(share[a], share[b]), rank) for a, b in pairs]
     found += _by_rows(table, links, options, found)
     least = max(0.5, MOST * max((one.share for one in found), default=0))
@@ -65,8 +71,8 @@ def _by_rows(
     is_chosen = options.id is not None
     if pair is None or (is_clear and (is_chosen or not is_matrix)) or (is_chosen and not is_matrix):
         return []
-    numbers = columns.distinct(links, pair[0]) | columns.distinct(links, pair[1])
-    fit = [name for name in rows if numbers <= columns.distinct(table, name)]
+    numbers = columns.distinct(cell for end in pair for cell in columns.cells(links, end))
+    fit = [name for name in rows if numbers <= columns.distinct(columns.cells(table, name))]
     return [Reading(name, pair, 1, 2) for name in fit]
 
 
@@ -82,13 +88,15 @@ def _pairs(links: pandas.DataFrame, share: dict[str, float]) -> list[Ends]:
     return _usual_pairs(rest)
 
 
-def choose(given: Given, table: pandas.DataFrame, links: pandas.DataFrame) -> Reading:
+def choose(
+    given: Given, table: pandas.DataFrame, unique: Unique, links: pandas.DataFrame
+) -> Reading:
     """The one of several readings, or one of usual names whose ids the caller has to check.
 
     Raises:
         InputError: several readings give different graphs, or there is none.
     """
-    several = readings(table, links, given.options)
+    several = readings(table, unique, links, given.options)
     if not several:
         pair = named_ends(links, given.options)
         if pair is None:
@@ -100,7 +108,7 @@ def choose(given: Given, table: pandas.DataFrame, links: pandas.DataFrame) -> Re
             raise InputError.plain(
                 given.files[1], "no two columns hold ids of the node table", hint
             )
-        return Reading(usual_id(table, given.options), pair)
+        return Reading(usual_id(table, unique, given.options), pair)
     least = min(one.rank for one in several)
     best = [one for one in several if one.rank == least]
     if len(best) == 1:
@@ -165,25 +173,25 @@ def _usual_pairs(names: list[str]) -> list[Ends]:
     return usual if usual and len(names) > 2 else [*itertools.combinations(names, 2)]
 
 
-def usual_id(table: pandas.DataFrame, options: Options) -> str:
+def usual_id(table: pandas.DataFrame, unique: Unique, options: Options) -> str:
     """The column of ids by its name, or else the first one whose cells hardly repeat."""
     if options.id is not None:
         return options.id
-    free = _candidates(table, options)
-    index = [name for name in free if _rank(table, name) == 0]
+    free = _candidates(table, unique, options)
+    index = [name for name in free if _rank(name, columns.cells(table, name)) == 0]
     return [*index, *filter(None, [columns.usual(table, IDS)]), *free, *ROWS][0]
 
 
-def _candidates(table: pandas.DataFrame, options: Options) -> list[str]:
+def _candidates(table: pandas.DataFrame, unique: Unique, options: Options) -> list[str]:
     """Columns that may be of ids; a text may be the ids too, such as names."""
     texts_too = {*options.text, *(options.like or {}).get("text", {}).get("columns", ())}
     used = {options.label, options.split, *options.columns} - texts_too - {""}
-    names = dict.fromkeys([*columns.unique(table), *filter(None, [columns.usual(table, IDS)])])
+    names = dict.fromkeys([*unique, *filter(None, [columns.usual(table, IDS)])])
     return [name for name in names if name not in used]
 
 
-def _rank(table: pandas.DataFrame, name: str) -> float:
+def _rank(name: str, ids: Iterable[str]) -> float:
     """How usual a name is for ids; an index comes first if its cells are words."""
     if NAMELESS.fullmatch(name):
-        return 2 if all(map(str.isdecimal, columns.distinct(table, name))) else 0
+        return 2 if all(map(str.isdecimal, columns.distinct(ids))) else 0
     return 1 + IDS.index(name.lower()) / len(IDS) if name.lower() in IDS else 2

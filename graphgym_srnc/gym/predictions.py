@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.scaling import feature_warning
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.core.text import aligned, clean, counted, listed, short, to_csv
+from graphgym_srnc.core.text import aligned, clean, columns_to_csv, counted, listed, short
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel, links_per_node
@@ -186,7 +186,8 @@ def encode(file: str, columns: pandas.DataFrame | Mapping[str, list[Any]]) -> by
     frame = pandas.DataFrame(columns)
     if file.lower().endswith(".parquet"):
         return frame.to_parquet(None, engine="pyarrow", index=False)
-    return to_csv([frame, *frame.round(4).astype(object).values.tolist()]).encode()
+    columns = frame.round(4).items()
+    return columns_to_csv([name, *cells.tolist()] for name, cells in columns).encode()
 
 
 def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:

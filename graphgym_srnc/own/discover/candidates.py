@@ -14,10 +14,12 @@ from torch_geometric.data import Data
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
 from graphgym_srnc.own.discover.representation import kmeans, topics
+from graphgym_srnc.plots import embedding
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
 GROUP = 80  # nodes of a group in which labels are counted
 MOST_GROUPS = 200
+LEARNED = 100_000  # nodes from which k-means learns them
 MOST_ALSO = 4  # groups that also_possible() lists
 P_ALSO = 0.2  # p-value of each group, from which it is not listed
 P_UNKNOWN = "P(unknown)"
@@ -217,6 +219,8 @@ def _labels_of_groups(
     count = label[is_labelled].bincount(minlength=known.size(1))
     expected = known.double() @ (count / known.double().sum(0).clamp(min=1e-12))
     number = min(MOST_GROUPS, max(2, len(label) // GROUP), len(label))
-    group = kmeans(F.normalize(topics, dim=1).numpy(), number, 1).labels_
+    unit = F.normalize(topics, dim=1).numpy()
+    drawn = embedding.sample(len(unit), LEARNED)
+    group = kmeans(unit[drawn], number, 1).predict(unit)
     found = np.bincount(group[is_labelled.numpy()], minlength=number)
     return group, found, np.bincount(group, expected.numpy(), number)

@@ -14,7 +14,7 @@ import pandas
 import scipy.sparse as sp
 from matplotlib.colors import to_hex
 
-from graphgym_srnc.core.text import plain, short
+from graphgym_srnc.core.text import cut, plain, short
 from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.own.discover import feedback, number, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
@@ -124,9 +124,9 @@ def map_data(found: Analysis) -> dict[str, Any]:
         "p": _packed(doubt[shown] * SIDE),
         "typical": _packed(discovery.typical.numpy()[shown] * SIDE),
         "marks": _marks(found, places, shown),
-        "ids": [short(node.id, LONGEST_TEXT) for node in nodes],
-        "titles": [short(node.title, LONGEST_TEXT) for node in nodes],
-        "texts": [short(node.text, LONGEST_TEXT) for node in nodes],
+        "ids": [cut(node.id, LONGEST_TEXT) for node in nodes],
+        "titles": [cut(node.title, LONGEST_TEXT) for node in nodes],
+        "texts": [cut(node.text, LONGEST_TEXT) for node in nodes],
         "urls": [found.names.urls[node] for node in shown] if found.names.urls else None,
         **_reasons(found, shown),
     }

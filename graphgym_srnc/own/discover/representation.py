@@ -53,17 +53,17 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
     """
     x = weighted(features(graph, "auto")).astype(np.float32)
     loops = prepare(graph, "auto").adjacency("loops").matrix.astype(np.float32)
-    walk = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
-    back = walk.T.tocsr()
+    rows = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
+    walk = Sparse(rows.astype(np.float32))
+    back = Sparse(rows.T.tocsr().astype(np.float32))
 
-    def smooth(v: np.ndarray, step: sp.csr_array) -> np.ndarray:
-        restart = RESTART * v
-        out = v
+    def smooth(v: np.ndarray, step: Sparse) -> np.ndarray:
+        start = torch.from_numpy(v)
+        restart = RESTART * start
+        out = start
         for _ in range(STEPS):
-            out = step @ out
-            out *= 1 - RESTART
-            out += restart
-        return out
+            out = (step @ out).mul_(1 - RESTART).add_(restart)
+        return out.numpy()
 
     def forward(v: np.ndarray) -> np.ndarray:
         smoothed = smooth(x @ v, walk)

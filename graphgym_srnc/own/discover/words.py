@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.stats import ttest_ind_from_stats
 
 from graphgym_srnc.core.markup import unmarked
-from graphgym_srnc.core.text import plain, short
+from graphgym_srnc.core.text import cut, plain, short
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group, word_columns
 
@@ -68,7 +68,7 @@ def titles(names: Names) -> list[str] | None:
         return None
     starts = names._replace(texts=[text[: 2 * LONGEST] for text in names.texts])
     nodes = (shown_node(starts, node) for node in range(len(names.texts)))
-    return [short(node.title or node.text, LONGEST) for node in nodes]
+    return [cut(node.title or node.text, LONGEST) for node in nodes]
 
 
 def _same(one: str, other: str) -> bool:
