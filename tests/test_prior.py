@@ -265,17 +265,14 @@ def test_a_rank_of_weight_two_counts_as_two():
     repeated = ranks.repeat_interleave(weight)
     ones = torch.ones(len(repeated))
     twice = unknown_evidence(repeated, ones, correct.repeat_interleave(weight))
-    # Equal weights, since the best bin depends on the effective number of nodes.
     assert found.least_share == pytest.approx(twice.least_share)
-    two = unknown_evidence(ranks.repeat_interleave(2), torch.ones(200), correct.repeat_interleave(2))
-    weighted = unknown_evidence(
-        torch.cat([ranks, ranks]), torch.full((200,), 2), torch.cat([correct, correct])
-    )
-    assert weighted == pytest.approx(two)
     count = float(weight.sum() ** 2 / (weight**2).sum())
     assert effective_number(weight) == pytest.approx(count)
     assert found.p_value == pytest.approx(math.exp(-2 * count * found.least_share**2))
-    assert found.error == pytest.approx(twice.error * (len(repeated) / count) ** 0.5)
+    gained = found.gained(ranks, correct).numpy()
+    assert found.accuracy == pytest.approx(np.average(gained, weights=weight))
+    spread = np.average((gained - found.accuracy) ** 2, weights=weight)
+    assert found.error == pytest.approx((spread / count) ** 0.5)
     assert unknown_evidence(ranks, 3 * weight, correct) == pytest.approx(found)
 
 
