@@ -122,7 +122,7 @@ def choose(
 def _are_swapped(table: pandas.DataFrame, links: pandas.DataFrame) -> bool:
     """Whether two columns of the node table hold ids that a column of the links has once each."""
     for name in columns.unique(links):
-        ids = columns.distinct(links, name)
+        ids = columns.distinct(columns.cells(links, name))
         shares = [len(own & ids) / max(len(own), 1) for own in _cells_of(table)]
         if sum(share >= MOST for share in shares) == 2:
             return True
@@ -130,7 +130,7 @@ def _are_swapped(table: pandas.DataFrame, links: pandas.DataFrame) -> bool:
 
 
 def _cells_of(table: pandas.DataFrame) -> list[set[str]]:
-    return [columns.distinct(table, name) for name in table if name not in ROWS]
+    return [columns.distinct(columns.cells(table, name)) for name in table if name not in ROWS]
 
 
 def _by_id(given: Given, name: str) -> str:
