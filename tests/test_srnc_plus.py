@@ -568,7 +568,7 @@ def test_a_run_without_a_better_ranking_predicts_as_before_it(monkeypatch, two_h
 
     def judge(self: SRNCPlus) -> tuple[UnknownEvidence, srnc_plus.Judged]:
         rank = next(accuracies)
-        return UnknownEvidence(1e-9, 1.0, 1.0, rank, rank, 0.01, 0.9, 0.9), judged
+        return UnknownEvidence(1e-9, 1.0, rank, rank, 0.01, 0.9, 0.9), judged
 
     method = make(**LONG)
     monkeypatch.setattr(SRNCPlus, "judge", judge)

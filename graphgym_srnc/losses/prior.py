@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -95,15 +95,11 @@ def known_share(known: Tensor, mixture: Tensor) -> float:
     mixture = mixture.double().sort().values
     c = torch.cat([known, mixture]).unique()
     share_p, share_u = (1 - torch.searchsorted(part, c) / len(part) for part in (known, mixture))
-    return _best_bin(share_p.double(), share_u.double(), (len(known), len(mixture)))
-
-
-def _best_bin(share_p: Tensor, share_u: Tensor, counts: Sequence[float]) -> float:
-    """The estimate of :func:`known_share`, from the shares of both sets above each threshold."""
-    slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * count)) for count in counts)
     kept = share_p > 0
-    share_p = share_p[kept]
-    share_u = share_u[kept]
+    share_p = share_p[kept].double()
+    share_u = share_u[kept].double()
+
+    slack = sum(math.sqrt(math.log(4 / 0.1) / (2 * len(part))) for part in (known, mixture))
     best = ((share_u + 1.01 * slack) / share_p).argmin()
     return min(1.0, float(share_u[best] / share_p[best]))
 
@@ -142,7 +138,6 @@ class UnknownEvidence(NamedTuple):
         p_value: p-value of the hypothesis that no unlabelled node is of an unknown class.
         least_share: :math:`D`, an estimate of the share of unknown nodes. It is too low where known
             and unknown nodes rank alike, and too high by chance if there are few labels.
-        share: :math:`S`, a better estimate.
         rank: rank below which "unknown" is predicted.
         accuracy: expected accuracy with that threshold.
         error: standard error of the accuracy.
@@ -153,7 +148,6 @@ class UnknownEvidence(NamedTuple):
 
     p_value: float
     least_share: float
-    share: float
     rank: float
     accuracy: float
     error: float
@@ -167,7 +161,7 @@ class UnknownEvidence(NamedTuple):
         """
         below = ranks < self.rank
         right = torch.where(below, -1.0, correct.double())
-        return self.rank + (1 - self.share) * right
+        return self.rank + (1 - self.least_share) * right
 
 
 def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownEvidence:
@@ -179,16 +173,15 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     :math:`F(u)` is the share of held-out nodes whose rank is below :math:`u`. If no unlabelled node
     is of an unknown class, and the labels of each class are drawn at random, then the ranks are
     uniform. Unknown nodes have low confidence, so the known ones rank higher, and :math:`D`
-    estimates their share. It is often too low, and the best bin of :func:`known_share` too high;
-    :math:`S` is the mean of both.
+    estimates their share.
 
     The threshold has the largest expected number of correct predictions: unknown nodes below it,
     less the known nodes below it that would be predicted correctly, of share :math:`C(u)`.
 
-    .. math:: \max_{u \le 2 S} \; u - (1 - S) \left(F(u) + C(u)\right)
+    .. math:: \max_{u \le 2 D} \; u - (1 - D) \left(F(u) + C(u)\right)
 
-    The threshold is the rank nearest to :math:`S` of those whose expected number is at most a
-    quarter of a standard error below the largest one. The bound :math:`2 S` decides where nearly no
+    The threshold is the rank nearest to :math:`D` of those whose expected number is at most a
+    quarter of a standard error below the largest one. The bound :math:`2 D` decides where nearly no
     known node would be predicted correctly: half of the nodes below it should be unknown.
 
     Args:
@@ -209,40 +202,35 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     distance = max(0.0, float((ranks - below).max()))
     count = effective_number(weight)
     p_value = math.exp(-2 * count * distance**2)
-    # There are many unlabelled nodes, so that their shares are exact.
-    known = _best_bin(1 - below, 1 - ranks, [count])
-    share = (distance + 1 - known) / 2
 
-    gain = ranks - (1 - share) * (below + correct_below)
-    allowed = ranks <= MOST_UNKNOWN * share
+    gain = ranks - (1 - distance) * (below + correct_below)
+    allowed = ranks <= MOST_UNKNOWN * distance
     # What a held-out node that is called unknown costs, beside the others between two ranks.
-    cost = (1 - share) * (1 + correct)
+    cost = (1 - distance) * (1 + correct)
     rank = _nearest_good_rank(
         ranks[allowed],
         gain[allowed],
         (weight * cost)[allowed],
         (weight * cost.square())[allowed],
-        share,
+        distance,
         count,
     )
     gained = correct * (ranks >= rank) - (ranks < rank).double()
     mean = float((weight * gained).sum())
     spread = float((weight * (gained - mean).square()).sum())
-    accuracy = min(1.0, rank + (1 - share) * mean)
-    error = (1 - share) * (spread / count) ** 0.5
+    accuracy = min(1.0, rank + (1 - distance) * mean)
+    error = (1 - distance) * (spread / count) ** 0.5
     is_below = (ranks < rank).double()
     is_kept = correct * (1 - is_below)
     share_below = float((weight * is_below).sum())
     # No more known nodes than there are nodes above the rank.
-    known = min(1 - share, (1 - rank) / (1 - share_below))
+    known = min(1 - distance, (1 - rank) / (1 - share_below))
     kept = float((weight * is_kept).sum())
     known_accuracy = known * kept / (1 - rank) if rank < 1 else 0.0
     # One more node below the rank, since a few labels cannot show that all are unknown.
     known_below = known * (count * share_below + 1) / (count + 1)
     precision = max(0.0, 1 - known_below / rank) if rank else 0.0
-    return UnknownEvidence(
-        p_value, distance, share, rank, accuracy, error, precision, known_accuracy
-    )
+    return UnknownEvidence(p_value, distance, rank, accuracy, error, precision, known_accuracy)
 
 
 def _nearest_good_rank(
