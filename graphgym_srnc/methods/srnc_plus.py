@@ -55,9 +55,10 @@ NOT_ADAPTED = {
 """Warnings if a target is not adapted to, by whether features are reliable."""
 
 NOT_ITERATED = (
-    "SRNC+ learned no pseudo-labels, since edges between labelled nodes hardly join nodes of the same"
-    " class more often than by chance (assortativity {:.2f}; 1 = always). Classifiers of features and"
-    " edges, weighted by held-out labels, make the predictions; you need not do anything."
+    "SRNC+ learned no pseudo-labels, since edges between labelled nodes hardly join nodes of the"
+    " same class more often than by chance (assortativity {:.2f}; 1 = always). Classifiers of"
+    " features and edges, weighted by held-out labels, make the predictions; you need not do"
+    " anything."
 )
 
 UNDONE = (
