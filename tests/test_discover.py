@@ -77,8 +77,9 @@ def find(
     graph: Data, p: torch.Tensor, num_new: int, classes: Sequence[str] = ()
 ) -> clusters.Discovery:
     """Clusters of a graph without labels, by these posteriors."""
-    seeds = candidates.seeds(graph, p, torch.full((len(p),), -1))
-    state = representation.states(graph, p, seeds.predicted)
+    topics = representation.topics(graph)
+    seeds = candidates.seeds(topics, p, torch.full((len(p),), -1))
+    state = representation.states(topics, p, seeds.predicted)
     names = classes or [str(k) for k in range(p.size(1) - 1)]
     return clusters.find(graph, p, state, seeds, num_new, names)
 
@@ -109,8 +110,39 @@ def test_topics_are_principal_axes_of_smoothed_words(graph):
     got = representation.topics(graph, 5).numpy()
     np.testing.assert_allclose(got @ got.T, wanted @ wanted.T, atol=1e-3)
     assert torch.equal(representation.topics(graph, 5), representation.topics(graph, 5))
+    alone = representation.topics(graph, 5, steps=0).numpy()
+    left, scale, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    wanted = left[:, :5] * scale[:5]
+    np.testing.assert_allclose(alone @ alone.T, wanted @ wanted.T, atol=2e-2)
     narrow = Data(x=graph.x[:, :1], edge_index=graph.edge_index)
     assert representation.topics(narrow).shape == (graph.num_nodes, 1)
+
+
+def test_labels_decide_whether_topics_are_those_of_neighbourhoods(graph):
+    label = graph.y.where(graph.y < 3, -1)
+    assert torch.equal(representation.best_topics(graph, label), representation.topics(graph))
+    mixed = graph.clone()
+    generator = torch.Generator().manual_seed(0)
+    mixed.edge_index = torch.randint(0, graph.num_nodes, (2, 600), generator=generator)
+    alone = representation.topics(mixed, steps=0)
+    assert torch.equal(representation.best_topics(mixed, label), alone)
+    few = torch.full_like(label, -1)
+    assert torch.equal(representation.best_topics(mixed, few), representation.topics(mixed))
+
+
+def test_nodes_are_told_apart_by_the_means_of_the_others():
+    topics = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    label = torch.arange(40) % 4
+    unit = topics.numpy() / np.linalg.norm(topics, axis=1, keepdims=True)
+    right = 0
+    for node in range(40):
+        means = []
+        for k in range(4):
+            others = (label.numpy() == k) & (np.arange(40) != node)
+            mean = unit[others].mean(0)
+            means.append(unit[node] @ mean / np.linalg.norm(mean))
+        right += int(np.argmax(means) == label[node])
+    assert representation.told_apart(topics, label) == pytest.approx(right / 40)
 
 
 @pytest.mark.parametrize(
@@ -334,11 +366,12 @@ def test_candidates_without_labels_are_the_least_certain():
     graph, p, _ = abstaining()
     p[7:67] = torch.tensor([0.4, 0.35, 0.25], dtype=torch.double)
     none = torch.full((600,), -1)
-    seeds = candidates.seeds(graph, candidates.padded(p, Evidence(False)), none)
+    topics = representation.topics(graph)
+    seeds = candidates.seeds(topics, candidates.padded(p, Evidence(False)), none)
     assert seeds.measure == "doubt" and seeds.nodes.tolist() == [*range(7, 67)]
     assert float(seeds.doubt[8]) == pytest.approx(0.6) and seeds.share == 0.1
     more = candidates.seeds(
-        graph, candidates.padded(p, Evidence(False)), none, Evidence(True, 0.03, 0.2)
+        topics, candidates.padded(p, Evidence(False)), none, Evidence(True, 0.03, 0.2)
     )
     assert len(more.nodes) == 120 and {*seeds.nodes.tolist()} < {*more.nodes.tolist()}
 

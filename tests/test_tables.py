@@ -10,8 +10,9 @@ import re
 import shutil
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Sequence
 
 import networkx
 import numpy as np
@@ -25,8 +26,8 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.cli.make import make_graph
+from graphgym_srnc.data import features, folder, read
 from graphgym_srnc.data import files as data_files
-from graphgym_srnc.data import folder, read
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import checksums
@@ -83,6 +84,27 @@ def rows_of(path: Path) -> list[list[str]]:
 # Node table and list of links.
 
 
+def parts_of_words(titles: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """TF-IDF of three letters that follow each other, with a blank around each word."""
+    counts = []
+    for title in titles:
+        words = [f" {word} " for word in title.lower().split()]
+        places = [(word, start) for word in words for start in range(len(word) - 2)]
+        counts.append(Counter(word[start : start + 3] for word, start in places))
+    parts = sorted({part for count in counts for part in count})
+    counted = np.array([[count[part] for part in parts] for count in counts])
+    tf = np.where(counted > 0, 1 + np.log(np.maximum(counted, 1)), 0)
+    idf = np.log((1 + len(titles)) / (1 + (tf > 0).sum(0))) + 1
+    rows = tf * idf
+    return parts, rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
+def test_long_texts_have_no_parts_of_words(tmp_path):
+    table = pandas.DataFrame({"id": ["a", "b"], "text": ["blue two " * 50, "blue four " * 50]})
+    made = features.learn(table, ["text"], features.TextOptions())
+    assert "parts" not in made.recipe and made.names == ["blue"]
+
+
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     out = tmp_path / "graph"
     options = ("--text", "title", "--min-nodes", 1)
@@ -99,8 +121,11 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     learnt = TfidfVectorizer(stop_words="english")
     assert names.ids == IDS and names.texts == TITLES
     expected = learnt.fit_transform(TITLES).toarray()
-    assert names.words == learnt.get_feature_names_out().tolist()
-    np.testing.assert_allclose(task.target.x.numpy(), expected, atol=1e-6)
+    words = learnt.get_feature_names_out().tolist()
+    parts, of_parts = parts_of_words(TITLES)
+    assert names.words == [*words, *(f"letters {part.replace(' ', '·')}" for part in parts)]
+    blocks = [block / np.sqrt((block**2).sum() / 8) for block in (expected, of_parts)]
+    np.testing.assert_allclose(task.target.x.numpy(), np.concatenate(blocks, 1), atol=1e-6)
     wanted = networkx.Graph([(IDS.index(a), IDS.index(b)) for a, b in EDGES])
     edges = task.target.edge_index.T.tolist()
     assert {tuple(sorted(edge)) for edge in edges} == {tuple(sorted(edge)) for edge in wanted.edges}

@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data.labels import EMPTY
+from graphgym_srnc.data.names import PART
 from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import InputError, did_you_mean
 
@@ -26,6 +27,8 @@ NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing
 TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 WORD = r"[^\W_]{2,}"  # letters and digits, so that SND_USB_AUDIO has three words
+LETTERS = 3  # length of parts of words
+SHORT = 300  # mean letters of a text up to which parts of words are features, too
 BLOCK = 10_000  # texts between two steps of progress
 LARGEST = 1e100  # numbers below it have a finite variance
 LEAST_MISSING = 2  # empty cells of a column of numbers from which a feature marks them
@@ -67,11 +70,17 @@ def learn(
     """The features of some columns of a table, whose recipe makes those of another table."""
     recipe = Recipe()
     cells = Cells()
-    bag = None
+    bags = []
     if text:
-        cells = cells._replace(texts=documents(table, text))
-        words, bag = _vocabulary(cells.texts or [], options)
+        written = documents(table, text)
+        cells = cells._replace(texts=written)
+        words, bag = _vocabulary(written, options)
         recipe["text"] = {"columns": [*text]} | words
+        bags.append(bag)
+        if sum(map(len, written)) <= SHORT * len(written):
+            parts = _parts_of_words(max_features=options.max_words, min_df=options.min_nodes)
+            bags.append(parts.fit_transform(_shown(written, "counting parts of words")))
+            recipe["parts"] = _learnt(parts)
     if numbers:
         values = _numbers(table, numbers)
         cells = cells._replace(numbers=values)
@@ -89,7 +98,7 @@ def learn(
         for name, values_of_one in own.items():
             most = Counter(filter(None, values_of_one)).most_common(options.max_words)
             recipe["categories"]["columns"][name] = sorted(dict(most))
-    return _made(recipe, cells, bag)
+    return _made(recipe, cells, bags)
 
 
 def apply(recipe: Recipe, table: pandas.DataFrame) -> Made:
@@ -99,23 +108,30 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> Made:
         _numbers(table, recipe.get("numbers", NO_NUMBERS)["columns"]),
         {name: _categories(table, name) for name in _values_of(recipe)},
     )
-    bag = None if cells.texts is None else _bag_of_words(cells.texts, recipe["text"])
-    return _made(recipe, cells, bag)
+    bags = []
+    if cells.texts is not None:
+        words = TfidfVectorizer(vocabulary=recipe["text"]["words"], token_pattern=WORD)
+        bags.append(_counted_by(words, recipe["text"], cells.texts))
+    if "parts" in recipe:
+        parts = _parts_of_words(vocabulary=recipe["parts"]["words"])
+        bags.append(_counted_by(parts, recipe["parts"], cells.texts or []))
+    return _made(recipe, cells, bags)
 
 
-def _made(recipe: Recipe, cells: Cells, bag: sp.csr_matrix | None) -> Made:
-    """The blocks of features of cells.
+def _made(recipe: Recipe, cells: Cells, bags: Sequence[sp.csr_matrix]) -> Made:
+    """The blocks of features of cells, those of texts first.
 
-    Texts become TF-IDF rows of length 1. Numbers lose their mean and are divided by their standard
-    deviation; an empty cell is the mean, and 1 in another column if the recipe marks those of its
-    column. A category has a column for each of its values. Values that the recipe does not know
-    are left out.
+    Texts become TF-IDF rows of length 1, of words and of parts of words. Numbers lose their mean
+    and are divided by their standard deviation; an empty cell is the mean, and 1 in another column
+    if the recipe marks those of its column. A category has a column for each of its values. Values
+    that the recipe does not know are left out.
     """
-    blocks = []
+    blocks = [*bags]
     names = []
-    if bag is not None:
-        blocks.append(bag)
+    if "text" in recipe:
         names += recipe["text"]["words"]
+    if "parts" in recipe:
+        names += [PART + part.replace(" ", "·") for part in recipe["parts"]["words"]]
     if "numbers" in recipe:
         marked = marked_columns(recipe)
         is_missing = cells.numbers[marked].isna()
@@ -296,7 +312,7 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.
         token_pattern=WORD,
     )
     try:
-        bag = vectoriser.fit_transform(_shown(cells))
+        bag = vectoriser.fit_transform(_shown(cells, "counting words"))
     except ValueError as error:
         raise InputError.plain(
             "text",
@@ -304,20 +320,34 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.
             "Choose a column of text",
             "rare_words",
         ) from error
+    return _learnt(vectoriser), bag
+
+
+def _parts_of_words(**options: Any) -> TfidfVectorizer:
+    """Counts three letters that follow each other, with a blank before and after each word.
+
+    They tell languages, endings and compounds where two short texts have no word in common.
+    """
+    length = (LETTERS, LETTERS)
+    return TfidfVectorizer(analyzer="char_wb", ngram_range=length, sublinear_tf=True, **options)
+
+
+def _learnt(vectoriser: TfidfVectorizer) -> Recipe:
+    """What gives other texts the same features."""
     words = vectoriser.get_feature_names_out().tolist()
-    return {"words": words, "idf": vectoriser.idf_.tolist()}, bag
+    return {"words": words, "idf": vectoriser.idf_.tolist()}
 
 
-def _shown(cells: Sequence[str]) -> Iterator[str]:
+def _shown(cells: Sequence[str], name: str) -> Iterator[str]:
     """Texts whose number displays of progress show."""
-    progress.doing("counting words", 0.8)
+    progress.doing(name, 0.8)
     for block in progress.steps(-(-len(cells) // BLOCK)):
         yield from cells[block * BLOCK : (block + 1) * BLOCK]
 
 
-def _bag_of_words(cells: Sequence[str], text: Recipe) -> sp.csr_matrix:
-    vectoriser = TfidfVectorizer(vocabulary=text["words"], token_pattern=WORD)
-    vectoriser.idf_ = np.array(text["idf"])
+def _counted_by(vectoriser: TfidfVectorizer, learnt: Recipe, cells: Sequence[str]) -> sp.csr_matrix:
+    """What a vectoriser with the words of a recipe counts in texts."""
+    vectoriser.idf_ = np.array(learnt["idf"])
     return vectoriser.transform(cells)
 
 

@@ -252,6 +252,9 @@ def _learnt(given: Given, nodes: Nodes) -> features.Made:
         if not given.options.in_python:
             line += f" ({option('max_words')} sets the number)"
         given.chosen.append(line)
+    if "parts" in made.recipe:
+        count = counted(len(made.recipe["parts"]["words"]), "part")
+        given.chosen.append(f"parts of words: {count} of three letters, since the texts are short")
     if made.cells.texts is not None:
         _tell_words_of_ids(given, nodes, made.cells.texts)
     for name in categories:

@@ -13,6 +13,8 @@ from graphgym_srnc.errors import InputError
 # A web address that a page may link to; other schemes, such as javascript, could run code.
 ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 
+PART = "letters "  # start of the name of a feature that counts a part of words
+
 
 class Names(NamedTuple):
     """Names and web addresses in the order of nodes and feature columns; None = there are none."""

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Sequence
 
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short
-from graphgym_srnc.data.names import Names
+from graphgym_srnc.data.names import PART, Names
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report.held_out import name_of
 from graphgym_srnc.train.explain import Effect, Explanation
@@ -94,11 +94,12 @@ def _on_words(classes: Sequence[str], found: Explanation, names: Names) -> list[
     own = classes[found.label]
     what = "word or other feature" if names.words else "feature"
     before = float(found.posterior[found.label])
-    words = [one for one in found.words if one.probability < before and _matters(found, one)]
+    read = [one for one in found.words if not _word(names, one).startswith(PART)]
+    words = [one for one in read if one.probability < before and _matters(found, one)]
     if not words:
-        count = len(found.words)
+        count = len(read)
         no_word = f"No single {what} of {count} tried raises P({own}) by 0.1 points or more."
-        return [no_word] if found.words else []
+        return [no_word] if read else []
     shown = [f"{_word(names, effect)} {_percent(effect.probability)}" for effect in words]
     return [f"P({own}) if a single {what} of it were missing: {', '.join(shown[:SHOWN])}"]
 

@@ -20,14 +20,14 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover import candidates, clusters, number, since, table, words
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.number import Fit
-from graphgym_srnc.own.discover.representation import Matrix, features, states
+from graphgym_srnc.own.discover.representation import Matrix, best_topics, features, states
 
 
 class Analysis(NamedTuple):
     """New clusters of a graph, in figures and in words.
 
     Args:
-        graph: the graph.
+        graph: the graph, without features that count parts of words.
         discovery: all clusters.
         rows: the clusters in words.
         names: of nodes and feature columns.
@@ -118,20 +118,21 @@ def analyse(
     Raises:
         InputError: the nodes cannot form so many clusters, or none has such a number.
     """
+    graph, names = words.readable_graph(graph, names)
     posterior = candidates.padded(posterior, evidence)
     label = torch.full((len(posterior),), HIDDEN) if label is None else label
     progress.doing("computing node representations", 0.4)
-    seeds = candidates.seeds(graph, posterior, label, evidence)
+    topics = best_topics(graph, label)
+    seeds = candidates.seeds(topics, posterior, label, evidence)
     if num_new:
         candidates.check_number(num_new, seeds)
-    state = states(graph, posterior, seeds.predicted)
+    state = states(topics, posterior, seeds.predicted)
     progress.doing("estimating the number of clusters", 0.7)
     fits = number.fits(graph, posterior, state, seeds)
     wanted = num_new or number.suggested(fits)
     found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
     groups = []
     if seeds.predicted:
-        topics = state[:, : -posterior.size(1)]
         groups = candidates.also_possible(topics, posterior, label, len(found.new))
     x = features(graph)
     described, worded = words.described(x, names)
@@ -139,6 +140,8 @@ def analyse(
     found = replace(found, new=new, also=groups).named(cluster_names)
     changes = None
     if earlier is not None:
+        then, then_names = words.readable(earlier.x, earlier.names)
+        earlier = earlier._replace(x=then, names=then_names)
         found, changes = since.compare(found, earlier, x, names)
     progress.doing("describing the clusters", 0.85)
     also = table.also_rows(found.also, described, worded)

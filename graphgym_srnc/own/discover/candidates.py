@@ -9,11 +9,10 @@ import torch
 from scipy.stats import poisson
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.data import Data
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
-from graphgym_srnc.own.discover.representation import kmeans, topics
+from graphgym_srnc.own.discover.representation import kmeans
 from graphgym_srnc.plots import embedding
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
@@ -104,7 +103,9 @@ def padded(posterior: Tensor, evidence: Evidence) -> Tensor:
     return posterior if evidence.open_set else F.pad(posterior, (0, 1))
 
 
-def seeds(graph: Data, posterior: Tensor, label: Tensor, evidence: Evidence = Evidence()) -> Seeds:
+def seeds(
+    topics: Tensor, posterior: Tensor, label: Tensor, evidence: Evidence = Evidence()
+) -> Seeds:
     """The nodes predicted as unknown, or else the candidates.
 
     Candidates are the share :data:`LEAST_SHARE` of the nodes without a label around which most
@@ -112,7 +113,7 @@ def seeds(graph: Data, posterior: Tensor, label: Tensor, evidence: Evidence = Ev
     orders nodes that are equal in this, and all nodes of a graph without labels.
 
     Args:
-        graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
+        topics: ``[V, D]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
         label: class of each labelled node of a known class, ``[V]``; -1 = none.
         evidence: what the model says of the unknown class.
@@ -124,7 +125,7 @@ def seeds(graph: Data, posterior: Tensor, label: Tensor, evidence: Evidence = Ev
     unsure = 1 - known.amax(1).double()
     free = (label < 0).nonzero().view(-1)
     has_labels = len(free) < len(label)
-    doubt = missing_labels(topics(graph), known, label) if has_labels else unsure
+    doubt = missing_labels(topics, known, label) if has_labels else unsure
     count = max(1, round(max(LEAST_SHARE, evidence.share) * len(free)))
     order = np.lexsort((-unsure[free].numpy(), -doubt[free].numpy()))
     return Seeds(free[order[:count]].sort().values, doubt, MISSING if has_labels else DOUBT)

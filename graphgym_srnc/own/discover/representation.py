@@ -21,32 +21,65 @@ from graphgym_srnc.core import progress
 TOPICS = 20  # width of topics()
 STEPS = 10  # of its PageRank
 RESTART = 0.1  # of its PageRank
+LEAST_LABELS = 30  # labels that decide whether topics are those of neighbourhoods
 OVERSAMPLING = 10  # additional columns of the randomised SVD
 POWERS = 6  # its power iterations
 
 Matrix: TypeAlias = sp.csr_array | np.ndarray
 
 
-def states(graph: Data, posterior: Tensor, with_posterior: bool = True) -> Tensor:
-    r"""Topics of length 1 beside :math:`\sqrt P`, whose distances are Hellinger's, ``[V, D]``.
+def states(topics: Tensor, posterior: Tensor, with_posterior: bool = True) -> Tensor:
+    r"""Topics ``[V, D]``, in rows of length 1, beside :math:`\sqrt P` with Hellinger's distances.
 
     Without the posterior its columns are 0: a model that predicts no node as unknown gives those of
     a new class to a known one.
     """
     beside = posterior.float().sqrt() * with_posterior
-    return torch.cat([F.normalize(topics(graph), dim=1), beside], 1)
+    return torch.cat([F.normalize(topics, dim=1), beside], 1)
 
 
-def topics(graph: Data, dim: int = TOPICS) -> Tensor:
+def best_topics(graph: Data, label: Tensor) -> Tensor:
+    """Topics of neighbourhoods, or of nodes alone if these tell known classes apart better.
+
+    Args:
+        graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
+        label: class of each labelled node, ``[V]``; -1 = none.
+    """
+    smoothed = topics(graph)
+    nodes = (label >= 0).nonzero().view(-1)
+    if len(nodes) < LEAST_LABELS:
+        return smoothed
+    alone = topics(graph, steps=0)
+    own = label[nodes]
+    return alone if told_apart(alone[nodes], own) > told_apart(smoothed[nodes], own) else smoothed
+
+
+def told_apart(topics: Tensor, label: Tensor) -> float:
+    """Share of labelled nodes most similar to the other nodes of their class.
+
+    Args:
+        topics, label: ``[n, D]`` and ``[n]``.
+    """
+    unit = F.normalize(topics.double(), dim=1)
+    sums = F.one_hot(label).double().T @ unit
+    similarity = unit @ F.normalize(sums, dim=1).T
+    others = F.normalize(sums[label] - unit, dim=1)
+    similarity[torch.arange(len(label)), label] = (unit * others).sum(1)
+    return float((similarity.argmax(1) == label).double().mean())
+
+
+def topics(graph: Data, dim: int = TOPICS, steps: int = STEPS) -> Tensor:
     r"""The first principal axes of :math:`\sum_t \pi_t \hat A^t X`, ``[V, dim]``.
 
-    The sum is ten steps of personalised PageRank. Rows of :math:`X` have length 1; columns of words
-    are weighted by inverse document frequency. A randomised SVD multiplies narrow matrices only, so
-    neither a dense ``[V, F]`` nor a ``[V, V]`` matrix is computed.
+    The sum is that of some steps of personalised PageRank; without steps it is :math:`X`. Rows of
+    :math:`X` have length 1; columns of words are weighted by inverse document frequency. A
+    randomised SVD multiplies narrow matrices only, so neither a dense ``[V, F]`` nor a ``[V, V]``
+    matrix is computed.
 
     Args:
         graph: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         dim: number of axes; less on a graph with fewer nodes or features.
+        steps: number of steps.
 
     References:
         Halko, Martinsson and Tropp (SIAM Review 2011).
@@ -61,7 +94,7 @@ def topics(graph: Data, dim: int = TOPICS) -> Tensor:
         start = torch.from_numpy(v)
         restart = RESTART * start
         out = start
-        for _ in range(STEPS):
+        for _ in range(steps):
             out = (step @ out).mul_(1 - RESTART).add_(restart)
         return out.numpy()
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from scipy.stats import ttest_ind_from_stats
+from torch_geometric.data import Data
 
+from graphgym_srnc.backbones import Sparse
 from graphgym_srnc.core.markup import unmarked
 from graphgym_srnc.core.text import cut, plain, short
-from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group, word_columns
+from graphgym_srnc.data.names import PART, Names
+from graphgym_srnc.own.discover.representation import (
+    Matrix,
+    are_words,
+    by_group,
+    features,
+    word_columns,
+)
 
 LONGEST = 160  # maximum length of a node's line
 READ = 2000  # letters of a node's text that are read for its line
@@ -74,6 +84,26 @@ def titles(names: Names) -> list[str] | None:
 def _same(one: str, other: str) -> bool:
     """Whether two names differ at most in case, and in underscores for spaces."""
     return one.replace("_", " ").casefold() == other.replace("_", " ").casefold()
+
+
+def readable(x: Matrix, names: Names) -> tuple[Matrix, Names]:
+    """Features ``[V, F]`` and names without those that count parts of words."""
+    if names.words is None:
+        return x, names
+    columns = [column for column, name in enumerate(names.words) if not name.startswith(PART)]
+    if len(columns) in (0, len(names.words)):
+        return x, names
+    return x[:, columns], names._replace(words=[names.words[column] for column in columns])
+
+
+def readable_graph(graph: Data, names: Names) -> tuple[Data, Names]:
+    """A graph and its names with :func:`readable` features."""
+    x = features(graph)
+    kept, names = readable(x, names)
+    if kept is x:
+        return graph, names
+    own = torch.from_numpy(kept) if isinstance(kept, np.ndarray) else Sparse(kept).parts.csr()
+    return copy.copy(graph).update({"x": own}), names
 
 
 def described(x: Matrix, names: Names) -> tuple[Matrix, Names]:
