@@ -189,3 +189,13 @@ def test_a_verdict_reads_no_hidden_label(cls):
     assert "known_as_unknown" not in figures
     known = task.val[task.target.y[task.val] < task.num_known]
     assert 0 <= of(replace(task, val=known))["figures"]["known_as_unknown"] < 1
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10])
+def test_scores_of_few_unknown_nodes_are_rough(count):
+    task = make_task(2, open_set=True)
+    label = torch.zeros(len(task.test), dtype=torch.long)
+    label[:count] = task.num_known
+    task.target.y[task.test] = label
+    told = diagnostics.few_unknown(task)
+    assert (f"has {count} of " in told) == (count in (1, 9)) == bool(told)

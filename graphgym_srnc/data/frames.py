@@ -63,6 +63,7 @@ def look(
 
     unique = columns.unique(table)
     pairs = links.links(given, table, unique, sheet)
+    given = replace(given, options=_as_before(given.options, table, pairs))
     reading = readings.choose(given, table, unique, pairs)
     id = _find_id(given.options, table, unique, reading.id)
     _check_uses(given.options, id)
@@ -78,8 +79,22 @@ def look(
     if given.options.numbers == ["*"]:
         own = own.using(numbers=features.number_columns(own.table, own.used))
     made = _features(given, own, others)
+    if given.options.like is None:
+        made.recipe.update({"id": id, "ends": [*reading.ends]})
     _tell_columns(given, own, made)
     return Look(given.options, own, edges, weights, known, parts, made)
+
+
+def _as_before(options: Options, table: pandas.DataFrame, pairs: pandas.DataFrame) -> Options:
+    """Options with the columns of ids of the earlier graph, if these tables have them too."""
+    before = options.like or {}
+    id = before.get("id")
+    ends = before.get("ends", ())
+    if options.id is None and id in table and id not in columns.ROWS:
+        options = options._replace(id=id)
+    if not options.ends and ends and {*ends} <= {*pairs}:
+        options = options._replace(ends=ends)
+    return options
 
 
 def graph(found: Look, extra: np.ndarray | None = None) -> Graph:

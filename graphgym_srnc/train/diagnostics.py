@@ -2,7 +2,7 @@
 
 The bounds were measured, see ``docs/research/diagnostics.md``. Figures and sentences use labels of
 training, held-out source and validation nodes only. Labels of test nodes are used only for a
-reliability curve, on which no sentence depends.
+reliability curve, and to tell that few of them are unknown.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.text import counted
 from graphgym_srnc.data.describe import few_labels, known_names, label_counts
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.metrics import detection_scores, expected_calibration_error, reliability
@@ -22,6 +23,7 @@ from graphgym_srnc.train.trainer import predict_sets
 
 CHUNK = 2**20  # number of edges that are read at a time
 MIN_EDGES = 30  # edges between labelled nodes that are needed to estimate the homophily
+FEW_UNKNOWN = 10  # unknown test nodes below which their scores say little
 NONE = 1e-12  # a share of at most this is 0
 
 
@@ -194,11 +196,23 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
 
     warnings = sentences(figures, known_names(task), is_erm=method.key() == "erm")
     few = few_labels(label_counts(task), task.source is task.target)
-    if few:
-        warnings["few labels"] = few
+    told = {"few labels": few, "few unknown": few_unknown(task)}
+    warnings.update({topic: text for topic, text in told.items() if text})
     for topic in method.reported:
         warnings.pop(topic, None)  # a warning or a test of the method already covers it
     return {"figures": figures, "sentences": warnings, "reliability": curves}
+
+
+def few_unknown(task: ShiftTask) -> str:
+    """A sentence if fewer than :data:`FEW_UNKNOWN` test nodes are unknown, otherwise empty."""
+    label = task.target.y[task.test]
+    count = int((label == task.num_known).sum()) if task.open_set else 0
+    if not 0 < count < FEW_UNKNOWN:
+        return ""
+    return (
+        f"The unknown class has {count} of {counted(len(label), 'test node')}, so its scores say"
+        " little."
+    )
 
 
 def ranking(confidence: Tensor, is_unknown: Tensor) -> dict[str, float]:

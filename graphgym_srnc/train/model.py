@@ -310,8 +310,10 @@ def refused(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def links_per_node(graph: Data) -> float:
-    """Mean number of links of a node, each of which is in both directions in ``edge_index``."""
-    return graph.num_edges / max(graph.num_nodes, 1)
+    """Mean number of different neighbours of a node, in one or both directions."""
+    ends = graph.edge_index.sort(0).values
+    pairs = torch.unique(ends[0] * graph.num_nodes + ends[1])
+    return 2 * len(pairs) / max(graph.num_nodes, 1)
 
 
 def original_labels(task: ShiftTask) -> list[int]:
