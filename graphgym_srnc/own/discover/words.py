@@ -24,6 +24,7 @@ from graphgym_srnc.own.discover.representation import (
 )
 
 LONGEST = 160  # maximum length of a node's line
+SHORT = 60  # letters of a text that is a title
 READ = 2000  # letters of a node's text that are read for its line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
 PRIOR = 0.1
@@ -58,7 +59,8 @@ class Shown(NamedTuple):
 def shown_node(names: Names, node: int) -> Shown:
     """A node with its id, its title and its text apart, without markup; none repeats another.
 
-    The title is the first line of a text of several lines, or the id where a text begins with it.
+    The title is the first line of a text of several lines, the id where a text begins with it, or
+    the whole of a short text.
     """
     id = plain(names.ids[node]) if names.ids is not None else f"node {node}"
     whole = names.texts[node][:READ].strip() if names.texts is not None else ""
@@ -69,6 +71,9 @@ def shown_node(names: Names, node: int) -> Shown:
     while start and _same(body[: len(start)], start) and not body[len(start) :][:1].isalnum():
         title = title or body[: len(start)]
         body = body[len(start) :].lstrip(" :-–—,;")
+    if not title and len(body) <= SHORT:
+        title = body
+        body = ""
     return Shown(node, id, title, body)
 
 
