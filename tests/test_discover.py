@@ -649,7 +649,7 @@ def test_known_classes_on_the_page(graph):
 def test_names_of_nodes_and_columns():
     names = Names(["a", "b_1"], ["one, and more", "B 1\nB 1 b 1: the text"], ["x", "y", "z"])
     assert shown_node(names, 0) == (0, "a", "one, and more", "")
-    long = "a text that goes on " * 4
+    long = "this text goes on " * 4
     assert shown_node(Names(["a"], [long]), 0)[2:] == ("", long.strip())
     assert shown_node(names, 0).line == "a: one, and more"
     assert shown_node(names, 1) == (1, "b_1", "B 1", "the text")
