@@ -55,7 +55,7 @@ ELSEWHERE = "../elsewhere"  # a file outside the working folder
 OUTCOMES = ["refused", "harmless", "told", "read", "WRONG"]
 
 OWN = """--out-dir out --cfg own dataset.name own file.num_val 30 file.num_test 40 gnn.dim_inner 4
-train.selection target_val train.mode erm erm.steps 1 erm.rounds 1""".replace("\n", " ")
+train.selection target_val train.mode erm erm.steps 3 erm.rounds 1""".replace("\n", " ")
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title --overwrite"
 COMMANDS = f"""data example tables --nodes 200 --labelled 0.5 --overwrite
 {MAKE} --out own
