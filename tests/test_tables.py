@@ -99,10 +99,14 @@ def parts_of_words(titles: Sequence[str]) -> tuple[list[str], np.ndarray]:
     return parts, rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-def test_long_texts_have_no_parts_of_words(tmp_path):
+def test_long_texts_and_many_nodes_have_no_parts_of_words(monkeypatch):
     table = pandas.DataFrame({"id": ["a", "b"], "text": ["blue two " * 50, "blue four " * 50]})
     made = features.learn(table, ["text"], features.TextOptions())
     assert "parts" not in made.recipe and made.names == ["blue"]
+    short = table.assign(text=["blue two", "blue four"])
+    assert "parts" in features.learn(short, ["text"], features.TextOptions()).recipe
+    monkeypatch.setattr(features, "LARGE", 2)
+    assert "parts" not in features.learn(short, ["text"], features.TextOptions()).recipe
 
 
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):

@@ -29,6 +29,7 @@ NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 WORD = r"[^\W_]{2,}"  # letters and digits, so that SND_USB_AUDIO has three words
 LETTERS = 3  # length of parts of words
 SHORT = 300  # mean letters of a text up to which parts of words are features, too
+LARGE = 100_000  # nodes from which counting parts takes longer than it is worth
 BLOCK = 10_000  # texts between two steps of progress
 LARGEST = 1e100  # numbers below it have a finite variance
 LEAST_MISSING = 2  # empty cells of a column of numbers from which a feature marks them
@@ -77,7 +78,7 @@ def learn(
         words, bag = _vocabulary(written, options)
         recipe["text"] = {"columns": [*text]} | words
         bags.append(bag)
-        if sum(map(len, written)) <= SHORT * len(written):
+        if len(written) < LARGE and sum(map(len, written)) <= SHORT * len(written):
             parts = _parts_of_words(max_features=options.max_words, min_df=options.min_nodes)
             bags.append(parts.fit_transform(_shown(written, "counting parts of words")))
             recipe["parts"] = _learnt(parts)
