@@ -879,7 +879,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     page = (tmp_path / "few.html").read_text()
     # What the first sentence says is not said again, and the warnings are below the map.
     assert page.count("so no node is predicted as unknown") == 0
-    assert page.index('id="map-canvas"') < page.index("That does not exclude one")
+    assert page.index('id="map-canvas"') < page.index("labels cannot show an unknown class")
     assert page.index(first.partition("(")[0]) < page.index("<h2>")
     nodes = list(csv.DictReader((tmp_path / "few.csv").open()))
     assert {row["class"] for row in nodes} == {"a", "b"} and any(

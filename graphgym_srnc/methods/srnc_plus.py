@@ -82,9 +82,9 @@ NO_SIGN = (
     " is predicted as unknown."
 )
 DETECTABLE = (
-    "That does not exclude one: {:,} labels show none that has less than about {:.0f} % of the"
-    " nodes, or that is much like a known class. If you know that there is one, set"
-    " `abstain=False`, or label some of its nodes for validation."
+    "{:,} labels cannot show an unknown class that has less than about {:.0f} % of the nodes, or"
+    " that is much like a known class. If you know that there is one, set `abstain=False`, or label"
+    " some of its nodes for validation."
 )
 
 
