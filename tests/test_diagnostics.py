@@ -199,3 +199,14 @@ def test_scores_of_few_unknown_nodes_are_rough(count):
     task.target.y[task.test] = label
     told = diagnostics.few_unknown(task)
     assert (f"has {count} of " in told) == (count in (1, 9)) == bool(told)
+
+
+@pytest.mark.parametrize(("found", "is_told"), [(0, True), (4, True), (5, False)])
+def test_a_class_that_hardly_any_other_node_gets_is_lost(found, is_told):
+    task, y = grid_task([*range(5), *range(20, 25)])
+    predicted = torch.zeros_like(y)
+    predicted[100 : 100 + found] = 1
+    told = diagnostics.lost_classes(task, predicted)
+    assert (f"1 (10 labels, {found} predicted)" in told) == is_told == bool(told)
+    many, _ = grid_task([*range(400)])
+    assert not diagnostics.lost_classes(many, predicted)

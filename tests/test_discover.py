@@ -359,6 +359,11 @@ def test_groups_of_known_nodes_that_lack_labels():
     html = page.render("t", found, {}, {}, [])
     assert "<h2>Possibly also new</h2>" in html and found.also[0].facts in html
     assert "Possibly also" not in page.render("t", found._replace(also=[]), {}, {}, [])
+    *others, colours = page.map_data(found)["colourings"]
+    assert colours["by"] == "few labels" and colours["pale"] == [len(found.also)]
+    sizes = [len(row.found.nodes) for row in found.also]
+    assert colours["sizes"] == [*sizes, 600 - sum(sizes)]
+    assert len(page.map_data(found._replace(also=[]))["colourings"]) == len(others)
     assert candidates.also_possible(torch.rand(600, 3), p, torch.full((600,), -1)) == []
 
 

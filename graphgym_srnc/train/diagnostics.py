@@ -15,9 +15,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
-from graphgym_srnc.core.text import counted
+from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data.describe import few_labels, known_names, label_counts
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.train.held_out import FEW
 from graphgym_srnc.train.metrics import detection_scores, expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
 
@@ -25,6 +26,8 @@ CHUNK = 2**20  # number of edges that are read at a time
 MIN_EDGES = 30  # edges between labelled nodes that are needed to estimate the homophily
 FEW_UNKNOWN = 10  # unknown test nodes below which their scores say little
 NONE = 1e-12  # a share of at most this is 0
+FEW_LABELLED = 0.2  # share of labelled nodes above which no class should have many others
+LOST = 0.5  # nodes predicted as a class, per label of it, below which it is lost
 
 
 class Check(NamedTuple):
@@ -196,7 +199,8 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
 
     warnings = sentences(figures, known_names(task), is_erm=method.key() == "erm")
     few = few_labels(label_counts(task), task.source is task.target)
-    told = {"few labels": few, "few unknown": few_unknown(task)}
+    lost = lost_classes(task, predicted)
+    told = {"few labels": few, "few unknown": few_unknown(task), "lost classes": lost}
     warnings.update({topic: text for topic, text in told.items() if text})
     for topic in method.reported:
         warnings.pop(topic, None)  # a warning or a test of the method already covers it
@@ -212,6 +216,34 @@ def few_unknown(task: ShiftTask) -> str:
     return (
         f"The unknown class has {count} of {counted(len(label), 'test node')}, so its scores say"
         " little."
+    )
+
+
+def lost_classes(task: ShiftTask, predicted: Tensor) -> str:
+    """A sentence if hardly any other nodes of one graph are predicted as a class with labels.
+
+    Args:
+        task: the task; with two graphs, or with many labels, nothing is told.
+        predicted: predicted classes of all nodes, ``[V]``.
+    """
+    given = torch.cat([task.train, task.val])
+    if not task.one_graph or len(given) > FEW_LABELLED * len(predicted):
+        return ""
+    others = torch.ones_like(predicted, dtype=torch.bool)
+    others[given] = False
+    size = task.num_known + 1
+    found = torch.bincount(predicted[others], minlength=size).tolist()
+    labels = torch.bincount(task.source.y[given], minlength=size).tolist()
+    lost = [
+        f"{name} ({counted(labels[k], 'label')}, {found[k]:,} predicted)"
+        for k, name in enumerate(known_names(task)[: task.num_known])
+        if labels[k] >= FEW and found[k] < LOST * labels[k]
+    ]
+    if not lost:
+        return ""
+    return (
+        f"Hardly any other nodes are predicted as {listed(lost)}. Such a class is lost if more of"
+        " its nodes are there. Check its labels, and label more of its nodes."
     )
 
 

@@ -188,11 +188,27 @@ def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[
     fifth = (discovery.seeds.doubt.numpy() * len(RAMP)).astype(int).clip(max=len(RAMP) - 1)
     fifths = [f"{k / 5:.1f} to {(k + 1) / 5:.1f}" for k in range(5)]
     by_class = [*_colours(known), GREY]
-    return [
+    colourings = [
         _colouring("cluster", discovery.cluster.numpy(), shown, every, colours, below),
         _colouring("class", discovery.label.numpy(), shown, [*classes, "unknown"], by_class, []),
         _colouring(found.head, fifth, shown, fifths, RAMP, []),
     ]
+    if found.also:
+        colourings.append(_few_labels(found, shown))
+    return colourings
+
+
+def _few_labels(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
+    """Nodes coloured by group with few labels, see ``candidates.also_possible``."""
+    count = len(found.also)
+    group = np.full(len(found.discovery.cluster), count)
+    names = []
+    for k, row in enumerate(found.also):
+        group[row.found.nodes.numpy()] = k
+        title = row.found.name or ", ".join(row.words[:2])
+        names.append(f"{row.found.number}: {short(title, LONGEST_LABEL)}".removesuffix(": "))
+    names.append("all others")
+    return _colouring(table.FEW_LABELS, group, shown, names, [*_colours(count), GREY], [count])
 
 
 def _around(places: np.ndarray, group: np.ndarray, count: int) -> list[str]:

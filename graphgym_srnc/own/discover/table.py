@@ -53,6 +53,7 @@ MEANINGS = {
 }
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
 ON_ALSO = "Their words tell you more. If one is a new class, name it by its number, as a cluster."
+FEW_LABELS = "few labels"  # name of the colours of such groups on the map
 NUMBERS = 5  # shown features that are numbers
 ON_NUMBERS = "means, in standard deviations from the mean of all nodes"
 ON_PARTS = "Name a part by its number, as a cluster."
