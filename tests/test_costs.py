@@ -20,7 +20,7 @@ from graphgym_srnc.core import text
 from graphgym_srnc.data import features, read, readings
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared import label_density
-from graphgym_srnc.own.discover import candidates
+from graphgym_srnc.own.discover import scan
 
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
@@ -144,11 +144,11 @@ def test_a_text_is_guarded_once_wherever_it_occurs(own_run, tmp_path, monkeypatc
 
 
 def test_groups_of_labels_are_learned_from_a_sample(monkeypatch):
-    monkeypatch.setattr(candidates, "LEARNED", 500)
-    learned = counted(monkeypatch, candidates, "kmeans", lambda unit, *_: len(unit))
+    monkeypatch.setattr(scan, "LEARNED", 500)
+    learned = counted(monkeypatch, scan, "kmeans", lambda unit, *_: len(unit))
     topics = torch.randn(2000, 4)
     label = torch.randint(-1, 2, (2000,))
-    candidates.missing_labels(topics, torch.full((2000, 2), 0.5), label)
+    scan.Scan(topics, torch.full((2000, 2), 0.5), label)
     assert learned == {500: 1}
 
 

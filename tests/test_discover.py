@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from conftest import refusal
+from scipy import stats
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
@@ -34,10 +35,12 @@ from graphgym_srnc.own.discover import (
     number,
     page,
     representation,
+    scan,
     table,
 )
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.number import Fit
+from graphgym_srnc.own.discover.scan import Scan
 from graphgym_srnc.own.discover.words import (
     column_name,
     contrast,
@@ -81,7 +84,8 @@ def find(
     seeds = candidates.seeds(topics, p, torch.full((len(p),), -1))
     state = representation.states(topics, p, seeds.predicted)
     names = classes or [str(k) for k in range(p.size(1) - 1)]
-    return clusters.find(graph, p, state, seeds, num_new, names)
+    made = clusters.of_means(state, p, seeds, num_new)
+    return clusters.find(graph, p, state, seeds, *made, names)
 
 
 @pytest.fixture(scope="module")
@@ -290,37 +294,78 @@ def test_candidates_where_no_node_is_unknown():
     ):
         posterior = torch.cat([p, torch.zeros(600, 1)], 1) if evidence.open_set else p
         found = analysis.analyse(graph, posterior, Names(), "abc", evidence, given)
-        assert (
-            found.lead[0].startswith(told) and "The 54 nodes (9 % of all) around" in found.lead[1]
-        )
+        # Each hidden class would have 10 labels, so the groups are significant.
+        sign = "Cluster 1 has fewer labels than chance explains (p = 0.001), a sign of a new class"
+        assert found.lead[0].startswith(told if evidence.p_value < 0 else sign)
+        assert "Candidates for new classes: 3 groups of similar nodes" in found.lead[1]
         assert found.head == "missing labels" and not found.discovery.seeds.predicted
-        nodes = torch.cat([row.cluster.nodes for row in found.new])
-        assert len(nodes) > 40 and (graph.y[nodes] >= 3).double().mean() > 0.95
+        assert sorted(graph.y[row.cluster.nodes].median().item() for row in found.new) == [3, 4, 5]
+        for row in found.new:
+            hidden = graph.y[row.cluster.nodes]
+            assert (hidden == hidden.median()).double().mean() > 0.9 and len(hidden) > 80
+            assert row.few_labels.startswith("0 labels where ")
         said = table.to_text(found.new, found.head)
+        assert found.new[0].few_labels in said
         assert "missing labels" in said.splitlines()[0] and "Most clear clusters" in said
         said = table.to_text(found.new, found.head, len(found.new) - 1)
         assert "With more clusters than suggested" in said and "Most clear" not in said
         html = page.render("t", found, {}, {}, [])
-        assert html.index(told) < html.index("<h2>") and "known: a" in html
+        assert html.index(found.lead[0]) < html.index("<h2>") and "known: a" in html
         assert '"candidate 1' in html and '"new 1' not in html
     assert Evidence(True, 0.002).sentence == "" and "p = 0.5;" in Evidence(True, 0.5).sentence
     assert Evidence(True, -1).sentence == "", "not tested"
 
 
-def test_missing_labels_by_hand():
-    """Two groups of 160 nodes, of which one has 39 labels and one has none."""
-    spot = (
-        torch.eye(2).repeat_interleave(160, 0)
-        + torch.randn(320, 2, generator=torch.Generator().manual_seed(0)) / 1e3
-    )
+def two_spots(labels: int) -> Scan:
+    """The scan of two spots of 160 nodes of one class, with labels in the first one alone."""
+    spots = torch.eye(2).repeat_interleave(160, 0)
+    spots += torch.randn(320, 2, generator=torch.Generator().manual_seed(0)) / 1e3
     label = torch.full((320,), -1)
-    label[:39] = 0
-    known = torch.ones(320, 1)
-    expected = 39 / 2  # all nodes have the only class
-    found = candidates.missing_labels(spot, known, label)
-    # K-means splits each of the two spots again.
-    assert (found[:160] < 0.75).all() and (found[160:] > 0.8).all()
-    assert float(found[160:].mean()) <= 1 - 1 / (1 + expected)
+    label[:labels] = 0
+    return Scan(spots, torch.ones(320, 1), label)
+
+
+def test_a_scan_by_hand():
+    spots = two_spots(38)
+    assert spots.inside.shape == (19, 10) and (spots.inside[-1] == 1).all()  # 320 // 30 leaves
+    assert spots.expected[-1] == pytest.approx(38) and spots.found[-1] == 38
+    assert spots.is_small.tolist() == [True] * 18 + [False]
+    first, *_ = spots.groups()
+    assert sorted(first.nodes.tolist()) == [*range(160, 320)]
+    assert (first.found, first.expected) == (0, pytest.approx(19))
+    assert first.p_alone == pytest.approx(stats.poisson.cdf(0, 19)) and first.p_value == 0.001
+    missing = spots.missing
+    assert missing[160:].tolist() == pytest.approx([1 - 1 / 20] * 160)
+    assert float(missing[:38].max()) < 0.5
+
+
+def test_p_values_of_a_scan_are_uniform_or_larger():
+    """Labels at random: few graphs have a significant group."""
+    rng = torch.Generator().manual_seed(0)
+    topics = torch.randn(600, 5, generator=rng)
+    smallest = []
+    for _ in range(40):
+        label = torch.where(torch.rand(600, generator=rng) < 0.1, 0, -1)
+        smallest.append(Scan(topics, torch.ones(600, 1), label).groups()[0].p_value)
+    assert 0.25 < np.mean(np.array(smallest) < 0.5) < 0.75
+    assert np.mean(np.array(smallest) < 0.05) <= 0.15
+
+
+def test_groups_of_a_scan_are_disjoint_merges():
+    inside = scan.groups(np.array([[0.0], [0.1], [5.0], [5.2], [9.0]]))
+    assert inside.shape == (9, 5) and (inside[:5] == np.eye(5)).all()
+    assert inside[5:].astype(int).tolist() == [
+        [1, 1, 0, 0, 0],
+        [0, 0, 1, 1, 0],
+        [0, 0, 1, 1, 1],
+        [1, 1, 1, 1, 1],
+    ]
+    found = two_spots(100).groups()
+    every = torch.cat([one.nodes for one in found])
+    assert len(every.unique()) == len(every)
+    assert [one.p_value for one in found] == sorted(one.p_value for one in found)
+    none = Scan(torch.eye(3), torch.ones(3, 1), torch.full((3,), -1))
+    assert none.groups() == [] and scan.groups(np.zeros((1, 2))).tolist() == [[1.0]]
 
 
 @pytest.mark.usefixtures("few_numbers")
@@ -337,9 +382,9 @@ def test_groups_of_known_nodes_that_lack_labels():
         assert group.found < group.expected
     first = found.also[0].found
     assert first.found == 0 and (graph.y[first.nodes] >= 4).all()
-    # 500 nodes are predicted as known, in 6 groups; the classes have 20 labels in 100 or 200 nodes.
-    assert first.p_value == pytest.approx(6 * np.exp(-first.expected), rel=1e-6)
+    # The known classes have 20 labels in 200 nodes, the hidden ones beside them none.
     assert len(first.nodes) * 20 / 200 == pytest.approx(first.expected, rel=0.1)
+    assert first.p_alone == pytest.approx(np.exp(-first.expected)) and first.p_value < 0.05
     # A group is named by its number, like a cluster, and its nodes get labels like those of one.
     assert [row.found.number for row in found.also] == [*range(2, 2 + len(found.also))]
     y = torch.where(given < 0, 3, given)
@@ -364,7 +409,8 @@ def test_groups_of_known_nodes_that_lack_labels():
     sizes = [len(row.found.nodes) for row in found.also]
     assert colours["sizes"] == [*sizes, 600 - sum(sizes)]
     assert len(page.map_data(found._replace(also=[]))["colourings"]) == len(others)
-    assert candidates.also_possible(torch.rand(600, 3), p, torch.full((600,), -1)) == []
+    none = torch.full((600,), -1)
+    assert candidates.predicted_as_known(torch.rand(600, 3), p, none) == []
 
 
 def test_candidates_without_labels_are_the_least_certain():
@@ -880,7 +926,8 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     assert main(["discover", "results/few", "--out", "few.html", "--nodes", "few.csv"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"The labels give no significant evidence .* \(p = 0\.\d+; .*\)\.", first)
-    assert second.startswith("The model predicts no node as unknown. The 23 nodes (10 % of all)")
+    said = "The model predicts no node as unknown. Candidates for new classes: "
+    assert second.startswith(said) and "unusually few labels" in second
     page = (tmp_path / "few.html").read_text()
     # What the first sentence says is not said again, and the warnings are below the map.
     assert page.count("so no node is predicted as unknown") == 0

@@ -26,7 +26,7 @@ from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
 from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN
-from graphgym_srnc.own.discover import analysis, feedback, number, page, table
+from graphgym_srnc.own.discover import analysis, feedback, page, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import layout
 from graphgym_srnc.own.discover.representation import features
@@ -151,7 +151,7 @@ def _discover(
 
 def _report(found: analysis.Analysis, warnings: Sequence[str], has_page: bool) -> list[str]:
     """The clusters, and the warnings on the predictions that no page shows."""
-    clusters = table.to_text(found.new, found.head, number.suggested(found.fits))
+    clusters = table.to_text(found.new, found.head, found.suggested)
     lines = [*found.lead, "", *clusters.split("\n"), ""]
     lines += [table.on_number(found.fits), *table.on_also(found.also)]
     if has_page and warnings:
@@ -215,12 +215,12 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
     if place.parts:
         commands["start"] = plain(shlex.join(words))
-    clusters = [row.cluster for row in found.new if not row.leftover]
-    # Parts may be of different classes; equal names make them one again.
+    # Parts of a mixed cluster may be of different classes; equal names make them one again.
     proposed = [
         one
-        for cluster in clusters
-        for one in (cluster.parts if cluster.parts and not cluster.name else [cluster])
+        for row in found.new
+        if not row.leftover
+        for one in (row.cluster.parts if row.has_classes_in_parts else [row.cluster])
     ]
     names = [f"{one.number}={one.name or 'NAME'}" for one in proposed]
     listed = {id(one) for one in proposed}

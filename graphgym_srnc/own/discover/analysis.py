@@ -18,7 +18,7 @@ from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.own.discover import candidates, clusters, number, since, table, words
-from graphgym_srnc.own.discover.candidates import Evidence
+from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.number import Fit
 from graphgym_srnc.own.discover.representation import Matrix, best_topics, features, states
 
@@ -31,7 +31,7 @@ class Analysis(NamedTuple):
         discovery: all clusters.
         rows: the clusters in words.
         names: of nodes and feature columns.
-        fits: how well numbers of new clusters fit.
+        fits: how well numbers of new clusters fit; empty if these are groups with few labels.
         evidence: what the model says of the unknown class.
         label: known class of each node in the data, ``[V]``; -1 = none.
         changes: of classes since an earlier model, if one was given.
@@ -62,9 +62,17 @@ class Analysis(NamedTuple):
     def lead(self) -> list[str]:
         """What to know first: whether there are new classes at all, and how many nodes."""
         told = [table.on_seeds(self.discovery)]
-        if self.evidence.sentence:
-            told.insert(int(self.discovery.seeds.predicted), self.evidence.sentence)
+        sentence = self.evidence.sentence
+        if sentence and self.evidence.p_value >= 0:
+            sentence = table.on_first_group(self.discovery, self.evidence.p_value) or sentence
+        if sentence:
+            told.insert(int(self.discovery.seeds.predicted), sentence)
         return told
+
+    @property
+    def suggested(self) -> int:
+        """The suggested number of new clusters."""
+        return number.suggested(self.fits) if self.fits else len(self.new)
 
     def nodes(self, points: np.ndarray | None = None) -> pandas.DataFrame:
         """``table.of_nodes``, with the classes of then and now if they are compared."""
@@ -111,7 +119,7 @@ def analyse(
         classes: names of the known classes.
         evidence: what the model says of the unknown class.
         label: known class of each node in the data, ``[V]``; -1 = none (default: no labels).
-        num_new: number of new clusters; 0 = :func:`number.suggested`.
+        num_new: number of new clusters; 0 = as suggested.
         cluster_names: names of new clusters, or their parts, by number.
         earlier: what an earlier model predicts, to compare classes over time.
 
@@ -126,27 +134,45 @@ def analyse(
     seeds = candidates.seeds(topics, posterior, label, evidence)
     if num_new:
         candidates.check_number(num_new, seeds)
-    state = states(topics, posterior, seeds.predicted)
-    progress.doing("estimating the number of clusters", 0.7)
-    fits = number.fits(graph, posterior, state, seeds)
-    wanted = num_new or number.suggested(fits)
-    found = clusters.find(graph, posterior, state, seeds, wanted, [*map(str, classes)])
-    groups = []
+    found, fits = _clustered(graph, posterior, topics, seeds, num_new, [*map(str, classes)])
+    others = seeds.groups[len(found.seeds.groups) :]
     if seeds.predicted:
-        groups = candidates.also_possible(topics, posterior, label, len(found.new))
+        others = candidates.predicted_as_known(topics, posterior, label)
+    most = max(candidates.MOST - len(found.seeds.groups), 0)
+    also = candidates.also_possible(others, len(found.new), most)
     x = features(graph)
     described, worded = words.described(x, names)
-    new = [replace(one, parts=_parts(one, state, described)) for one in found.new]
-    found = replace(found, new=new, also=groups).named(cluster_names)
+    new = [replace(one, parts=_parts(one, found.state, described)) for one in found.new]
+    found = replace(found, new=new, also=also).named(cluster_names)
     changes = None
     if earlier is not None:
         then, then_names = words.readable(earlier.x, earlier.names)
         earlier = earlier._replace(x=then, names=then_names)
         found, changes = since.compare(found, earlier, x, names)
     progress.doing("describing the clusters", 0.85)
-    also = table.also_rows(found.also, described, worded)
     rows = table.rows(found, x, names)
-    return Analysis(graph, found, rows, names, fits, evidence, label, changes, also)
+    in_words = table.also_rows(found.also, described, worded)
+    return Analysis(graph, found, rows, names, fits, evidence, label, changes, in_words)
+
+
+def _clustered(
+    graph: Data,
+    posterior: Tensor,
+    topics: Tensor,
+    seeds: Seeds,
+    num_new: int,
+    classes: Sequence[str],
+) -> tuple[clusters.Discovery, Mapping[int, Fit]]:
+    """The clusters, and how well numbers of them fit: groups with few labels, or by k-means."""
+    state = states(topics, posterior, seeds.predicted)
+    progress.doing("estimating the number of clusters", 0.7)
+    if seeds.groups:
+        first = seeds.first(num_new or seeds.likely)
+        made = clusters.of_groups(posterior, first)
+        return clusters.find(graph, posterior, state, first, *made, classes), {}
+    fits = number.fits(graph, posterior, state, seeds)
+    made = clusters.of_means(state, posterior, seeds, num_new or number.suggested(fits))
+    return clusters.find(graph, posterior, state, seeds, *made, classes), fits
 
 
 def _parts(cluster: clusters.Cluster, state: Tensor, x: Matrix) -> list[clusters.Part]:

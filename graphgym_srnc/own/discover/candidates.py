@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Sequence
 
-import numpy as np
 import torch
-from scipy.stats import poisson
 from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
-from graphgym_srnc.own.discover.representation import kmeans
-from graphgym_srnc.plots import embedding
+from graphgym_srnc.own.discover.scan import FewLabels, Scan
 
-LEAST_SHARE = 0.1  # of the nodes without a label that are candidates if none is predicted unknown
-GROUP = 80  # nodes of a group in which labels are counted
-MOST_GROUPS = 200
-LEARNED = 100_000  # nodes from which k-means learns them
-MOST_ALSO = 4  # groups that also_possible() lists
-P_ALSO = 0.2  # p-value of each group, from which it is not listed
+LEAST_SHARE = 0.1  # of the nodes without a label that are candidates in a graph without labels
+MOST = 4  # groups with few labels that are shown
+P_CANDIDATE = 0.5  # p-value from which such a group is a candidate only if it is the first
+P_ALSO = 0.05  # p-value of a group alone, from which it is not listed
 P_UNKNOWN = "P(unknown)"
 MISSING = "missing labels"
 DOUBT = "doubt"
@@ -68,13 +63,15 @@ class Seeds(NamedTuple):
     Args:
         nodes: their numbers, ``[n]``.
         doubt: how unlike the known classes each node is, ``[V]``, from 0 to 1, by the ``measure``.
-        measure: ``P(unknown)``; or of candidates ``missing labels``, see :func:`missing_labels`, or
+        measure: ``P(unknown)``; or of candidates ``missing labels``, see :attr:`Scan.missing`, or
             without labels ``doubt``: 1 less the probability of the most probable known class.
+        groups: the groups of candidates that lack labels, the clearest first.
     """
 
     nodes: Tensor
     doubt: Tensor
     measure: str = P_UNKNOWN
+    groups: Sequence[FewLabels] = ()
 
     @property
     def predicted(self) -> bool:
@@ -86,6 +83,16 @@ class Seeds(NamedTuple):
         """Their share of all nodes."""
         return len(self.nodes) / max(len(self.doubt), 1)
 
+    @property
+    def likely(self) -> int:
+        """Number of groups that are candidates unless the user wants another number."""
+        return max(1, sum(group.p_value < P_CANDIDATE for group in self.groups[:MOST]))
+
+    def first(self, count: int) -> Seeds:
+        """Those of the first groups alone."""
+        groups = self.groups[:count]
+        return self._replace(nodes=torch.cat([one.nodes for one in groups]), groups=groups)
+
 
 def check_number(num_new: int, seeds: Seeds) -> None:
     """Refuse a number of new clusters that the seeds cannot form.
@@ -93,9 +100,12 @@ def check_number(num_new: int, seeds: Seeds) -> None:
     Raises:
         InputError: there are fewer seeds than new clusters.
     """
-    if not 1 <= num_new <= len(seeds.nodes):
-        what = "predicted as unknown" if seeds.predicted else "least like a known class"
-        raise InputError("num_new", num_new, f"1 to {len(seeds.nodes)}, the number of nodes {what}")
+    most = len(seeds.groups) or len(seeds.nodes)
+    if not 1 <= num_new <= most:
+        what = "nodes predicted as unknown" if seeds.predicted else "nodes least like a known class"
+        if seeds.groups:
+            what = "groups with fewer labels than expected"
+        raise InputError("num_new", num_new, f"1 to {most}, the number of {what}")
 
 
 def padded(posterior: Tensor, evidence: Evidence) -> Tensor:
@@ -108,9 +118,9 @@ def seeds(
 ) -> Seeds:
     """The nodes predicted as unknown, or else the candidates.
 
-    Candidates are the share :data:`LEAST_SHARE` of the nodes without a label around which most
-    labels are missing, or more if the labels suggest a larger share of unknown nodes. Confidence
-    orders nodes that are equal in this, and all nodes of a graph without labels.
+    Candidates are groups with fewer labels than expected. In a graph without labels they are the
+    share :data:`LEAST_SHARE` of the nodes whose class is least certain, or more if the labels of
+    the model suggest a larger share of unknown nodes.
 
     Args:
         topics: ``[V, D]``.
@@ -121,107 +131,40 @@ def seeds(
     unknown = (posterior.argmax(1) == posterior.size(1) - 1).nonzero().view(-1)
     if len(unknown):
         return Seeds(unknown, posterior[:, -1])
-    known = posterior[:, :-1] / posterior[:, :-1].sum(1, keepdim=True).clamp(min=1e-12)
-    unsure = 1 - known.amax(1).double()
+    known = known_of(posterior)
+    scan = Scan(topics, known, label)
+    groups = scan.groups()
+    if groups:
+        return Seeds(torch.cat([one.nodes for one in groups]), scan.missing, MISSING, groups)
+    doubt = 1 - known.amax(1).double()
     free = (label < 0).nonzero().view(-1)
-    has_labels = len(free) < len(label)
-    doubt = missing_labels(topics, known, label) if has_labels else unsure
     count = max(1, round(max(LEAST_SHARE, evidence.share) * len(free)))
-    order = np.lexsort((-unsure[free].numpy(), -doubt[free].numpy()))
-    return Seeds(free[order[:count]].sort().values, doubt, MISSING if has_labels else DOUBT)
+    order = doubt[free].argsort(descending=True, stable=True)
+    return Seeds(free[order[:count]].sort().values, doubt, DOUBT)
 
 
-class FewLabels(NamedTuple):
-    """A group of similar nodes with fewer labels than expected.
-
-    Args:
-        nodes: those without a label, the most similar to the mean of the group first, ``[n]``.
-        found, expected: number of labels.
-        p_value: of so few labels, by the Poisson distribution, times the number of groups.
-        number: by which a user names it; the new clusters have the first numbers.
-        name: the class that a user gave to it, or "".
-    """
-
-    nodes: Tensor
-    found: int
-    expected: float
-    p_value: float
-    number: int = 0
-    name: str = ""
-
-    @property
-    def reliable(self) -> Tensor:
-        """All of its nodes, see ``Cluster.reliable``."""
-        return self.nodes
+def known_of(posterior: Tensor) -> Tensor:
+    """Probabilities of the known classes ``[V, N]``, if a node is of one."""
+    return posterior[:, :-1] / posterior[:, :-1].sum(1, keepdim=True).clamp(min=1e-12)
 
 
-def also_possible(
-    topics: Tensor, posterior: Tensor, label: Tensor, before: int = 0
-) -> list[FewLabels]:
-    """Groups of nodes that are predicted as known classes, but have fewer labels than expected.
+def predicted_as_known(topics: Tensor, posterior: Tensor, label: Tensor) -> list[FewLabels]:
+    """Groups with few labels of nodes that are predicted as known classes.
 
-    They may be of a further new class. There are at most :data:`MOST_ALSO`, those with the smallest
-    p-values below :data:`P_ALSO`, and none without labels.
-
-    Args:
-        topics: ``[V, D]``.
-        posterior: of the model, ``[V, N + 1]``, the unknown class last.
-        label: class of each labelled node of a known class, ``[V]``; -1 = none.
-        before: the largest number of the new clusters.
+    The arguments are those of :func:`seeds`.
     """
     own = (posterior.argmax(1) < posterior.size(1) - 1).nonzero().view(-1)
-    if len(own) < 2 * GROUP or not (label[own] >= 0).any():
-        return []
-    known = posterior[own, :-1] / posterior[own, :-1].sum(1, keepdim=True).clamp(min=1e-12)
-    group, found, expected = _labels_of_groups(topics[own], known, label[own])
-    p_value = poisson.cdf(found, expected)
-    result = []
-    first = np.argsort(p_value, kind="stable")[:MOST_ALSO]
-    for number, k in enumerate(first[p_value[first] < P_ALSO], before + 1):
-        inside = own[group == k]
-        nodes = inside[label[inside] < 0]
-        unit = F.normalize(topics[nodes], dim=1)
-        nodes = nodes[(unit @ unit.mean(0)).argsort(descending=True, stable=True)]
-        corrected = min(1.0, float(p_value[k] * len(found)))
-        result.append(FewLabels(nodes, int(found[k]), float(expected[k]), corrected, number))
-    return result
+    groups = Scan(topics[own], known_of(posterior[own]), label[own]).groups()
+    return [one._replace(nodes=own[one.nodes]) for one in groups]
 
 
-def missing_labels(topics: Tensor, known: Tensor, label: Tensor) -> Tensor:
-    r"""Share of the expected labels that are missing around each node, ``[V]``, from 0 to 1.
-
-    K-means forms groups :math:`g` of about :data:`GROUP` nodes with similar topics. Labels are
-    drawn from known classes, so groups of a new class have few of them.
-
-    .. math:: 1 - \min\left(1, \frac{1 + |D_g|}{1 + \sum_{j \in g} e_j}\right), \quad
-        e_j = \sum_k P_{jk} \frac{|D_k|}{\sum_l P_{lk}}
-
-    where :math:`D` are the labelled nodes and :math:`e_j` the expected number of labels of a node.
-    The labels of each class are assumed to be drawn at random from its nodes.
+def also_possible(groups: Sequence[FewLabels], before: int, most: int = MOST) -> list[FewLabels]:
+    """Groups that may be of a further new class, numbered after the new clusters.
 
     Args:
-        topics: ``[V, D]``.
-        known: probabilities :math:`P` of the known classes, ``[V, N]``.
-        label: class of each labelled node, ``[V]``; -1 = none.
+        groups: disjoint groups, the smallest p-value first.
+        before: the largest number of the new clusters.
+        most: how many to return at most.
     """
-    group, found, wanted = _labels_of_groups(topics, known, label)
-    missing = 1 - (1 + found) / (1 + wanted)
-    return torch.from_numpy(missing.clip(min=0)[group])
-
-
-def _labels_of_groups(
-    topics: Tensor, known: Tensor, label: Tensor
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Group of each node ``[V]``, and the labels found and expected in each group, ``[G]``.
-
-    The arguments are those of :func:`missing_labels`.
-    """
-    is_labelled = label >= 0
-    count = label[is_labelled].bincount(minlength=known.size(1))
-    expected = known.double() @ (count / known.double().sum(0).clamp(min=1e-12))
-    number = min(MOST_GROUPS, max(2, len(label) // GROUP), len(label))
-    unit = F.normalize(topics, dim=1).numpy()
-    drawn = embedding.sample(len(unit), LEARNED)
-    group = kmeans(unit[drawn], number, 1).predict(unit)
-    found = np.bincount(group[is_labelled.numpy()], minlength=number)
-    return group, found, np.bincount(group, expected.numpy(), number)
+    few = [group for group in groups if group.p_alone < P_ALSO]
+    return [group._replace(number=k) for k, group in enumerate(few[:most], before + 1)]

@@ -23,8 +23,9 @@ from torch_geometric.data import Data
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import LEAST
-from graphgym_srnc.own.discover.candidates import FewLabels, Seeds
+from graphgym_srnc.own.discover.candidates import Seeds
 from graphgym_srnc.own.discover.representation import by_group, kmeans, links
+from graphgym_srnc.own.discover.scan import FewLabels
 from graphgym_srnc.plots import embedding
 
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
@@ -153,23 +154,23 @@ def find(
     posterior: Tensor,
     state: Tensor,
     seeds: Seeds,
+    cluster: Tensor,
     num_new: int,
     classes: Sequence[str],
 ) -> Discovery:
-    """Cluster a graph and measure the clusters.
+    """Measure the clusters of a graph, and sort those that have nodes.
 
     Args:
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
         state: representation of the nodes, ``[V, D]``.
         seeds: the nodes that new clusters consist of.
-        num_new: number of new clusters, at most the number of seeds.
+        cluster, num_new: cluster of each node, ``[V]``, and number of new clusters, see
+            :func:`of_means` and :func:`of_groups`.
         classes: names of the known classes.
     """
     num_known = len(classes)
-    group = kmeans(F.normalize(state[seeds.nodes], dim=1).numpy(), num_new).labels_
-    cluster = assign(state, posterior, seeds, seeds.nodes, group)
-    count = num_known + int(group.max()) + 2  # with the rest
+    count = num_known + num_new + 1  # with the rest
     adjacency = links(graph)
     own = torch.cat([posterior[:, :num_known], seeds.doubt[:, None]], 1)
     sure = own.gather(1, cluster.clamp(max=num_known)[:, None])[:, 0]
@@ -183,7 +184,9 @@ def find(
     figures["has_few_links"] = small_share > usual.max()  # nothing is above NaN
     # Seeds that are closer to a known class may leave a new cluster without nodes.
     found = figures[num_known:-1]
-    new = found[found["size"] > 0].sort_values("newness", ascending=False, kind="stable").index
+    new = found[found["size"] > 0].index
+    if not seeds.groups:  # which are in order
+        new = found.loc[new].sort_values("newness", ascending=False, kind="stable").index
     figures["number"] = pandas.Series(range(1, len(new) + 1), new)
     figures["name"] = pandas.Series(classes, dtype=object)
     figures = figures.loc[[*range(num_known), *new, len(figures) - 1]].drop(columns="size")
@@ -243,6 +246,27 @@ def _figures(
     is_loose = figures["cohesion"] < LOOSE * usual["cohesion"].min()
     is_unlinked = figures["lift"] < usual["lift"].clip(upper=CHANCE).min()
     return figures.assign(is_mixed=is_loose | is_unlinked)
+
+
+def of_means(state: Tensor, posterior: Tensor, seeds: Seeds, wanted: int) -> tuple[Tensor, int]:
+    """The cluster of each node, ``[V]``, and the number of new clusters, by k-means of the seeds.
+
+    There are at most as many as are wanted, fewer if seeds coincide. See :func:`assign`.
+    """
+    group = kmeans(F.normalize(state[seeds.nodes], dim=1).numpy(), wanted).labels_
+    return assign(state, posterior, seeds, seeds.nodes, group), int(group.max()) + 1
+
+
+def of_groups(posterior: Tensor, seeds: Seeds) -> tuple[Tensor, int]:
+    """The cluster of each node, ``[V]``, and the number of new clusters: the groups of the seeds.
+
+    All other nodes are in their predicted class.
+    """
+    num_known = posterior.size(1) - 1
+    cluster = posterior[:, :num_known].argmax(1)
+    for number, group in enumerate(seeds.groups, num_known):
+        cluster[group.nodes] = number
+    return cluster, len(seeds.groups)
 
 
 def assign(

@@ -16,7 +16,7 @@ from matplotlib.colors import to_hex
 
 from graphgym_srnc.core.text import cut, plain, short
 from graphgym_srnc.data.describe import FEW
-from graphgym_srnc.own.discover import feedback, number, table, words
+from graphgym_srnc.own.discover import feedback, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.clusters import Discovery, layout
 from graphgym_srnc.own.discover.likeness import likenesses
@@ -66,7 +66,7 @@ def render(
     """
     discovery = found.discovery
     shown = map_data(found)
-    best = number.suggested(found.fits)
+    best = found.suggested
     return fill(
         Path(__file__).with_name("page.html"),
         title=plain(title),
@@ -199,7 +199,7 @@ def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[
 
 
 def _few_labels(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
-    """Nodes coloured by group with few labels, see ``candidates.also_possible``."""
+    """Nodes coloured by group with few labels, see ``scan.FewLabels``."""
     count = len(found.also)
     group = np.full(len(found.discovery.cluster), count)
     names = []

@@ -13,10 +13,11 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover import clusters
-from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_UNKNOWN, FewLabels
+from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_CANDIDATE, P_UNKNOWN
 from graphgym_srnc.own.discover.clusters import CLEAR, LEAST_CLARITY, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
+from graphgym_srnc.own.discover.scan import FewLabels
 from graphgym_srnc.own.discover.words import (
     Shown,
     described,
@@ -47,8 +48,8 @@ SIGNIFICANT = 0.05  # p-value of a group with few labels
 
 MEANINGS = {
     P_UNKNOWN: "P(unknown): mean probability that a node of the cluster is of no known class",
-    MISSING: "missing labels: share of the labels that are missing among similar nodes, if those of"
-    " each class were drawn at random",
+    MISSING: "missing labels: share of the labels that are missing in its nodes, if those of each"
+    " class were drawn at random; p: how likely chance leaves any group of nodes so few",
     DOUBT: "doubt: 1 less the probability of the most probable known class, mean of the nodes",
 }
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
@@ -59,7 +60,6 @@ ON_NUMBERS = "means, in standard deviations from the mean of all nodes"
 ON_PARTS = "Name a part by its number, as a cluster."
 ON_MIXTURE = "Check its nodes, since a class of mixed nodes makes predictions worse."
 PERHAPS_MIXED = "perhaps mixed"
-WHY = {MISSING: "around which most labels are missing", DOUBT: "whose class is least certain"}
 
 
 class Part(NamedTuple):
@@ -86,11 +86,7 @@ class Also(NamedTuple):
     @property
     def facts(self) -> str:
         """Its size, and how few labels it has."""
-        labels = text.counted(self.found.found, "label")
-        said = f"{len(self.found.nodes):,} nodes, {labels} where {self.found.expected:.1f} are"
-        if self.found.p_value < SIGNIFICANT:
-            return f"{said} expected (p = {self.found.p_value:.2g})"
-        return f"{said} expected"
+        return f"{len(self.found.nodes):,} nodes, {few_labels(self.found)}"
 
 
 class Row(NamedTuple):
@@ -103,6 +99,7 @@ class Row(NamedTuple):
     others: list[Shown]  # others of its nodes, see ``shown``
     parts: list[Part]  # see ``number.parts``
     numbers: Sequence[str] = ()  # see ``typical_numbers``
+    few_labels: str = ""  # how few labels a candidate has
 
     @property
     def title(self) -> str:
@@ -144,6 +141,11 @@ class Row(NamedTuple):
         return "clear" if self.cluster.clarity >= CLEAR else PERHAPS_MIXED
 
     @property
+    def has_classes_in_parts(self) -> bool:
+        """Whether its parts may be different classes, so that they are named instead."""
+        return bool(self.cluster.parts) and not self.cluster.name and self.verdict != "clear"
+
+    @property
     def figures(self) -> dict[str, str]:
         """Its figures in print."""
         return {name: format(getattr(self.cluster, name), form) for name, form in FIGURES.items()}
@@ -161,10 +163,12 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
     numbers = typical_numbers(x, *groups, names, NUMBERS)
     x, names = described(x, names)
     words = typical_words(x, *groups, names, TOP)
+    groups_of = dict(enumerate(discovery.seeds.groups, 1))
     result = []
     for cluster, own, far in zip(discovery.every, words, numbers):
         nearest = text.short(discovery.classes[cluster.nearest], NEAREST)
         typical, others = ([shown_node(names, node) for node in nodes] for nodes in shown(cluster))
+        group = groups_of.get(cluster.number)
         row = Row(
             cluster,
             f"{nearest} {cluster.nearest_share:.2f}",
@@ -173,6 +177,7 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
             others,
             _parts(cluster, x, names),
             far,
+            few_labels(group) if group else "",
         )
         result.append(row)
     return result
@@ -195,6 +200,12 @@ def _parts(cluster: Cluster, x: Matrix, names: Names) -> list[Part]:
 def _title(one: Cluster | FewLabels | clusters.Part) -> str:
     """Its number if it is new, and its name if it has one."""
     return ", ".join(filter(None, [str(one.number or ""), plain(one.name)]))
+
+
+def few_labels(found: FewLabels) -> str:
+    """How few labels a group has, and the p-value."""
+    labels = text.counted(found.found, "label")
+    return f"{labels} where {found.expected:.1f} are expected (p = {found.p_value:.2g})"
 
 
 def also_rows(found: Sequence[FewLabels], x: Matrix, names: Names) -> list[Also]:
@@ -269,6 +280,8 @@ def to_text(new: Sequence[Row], head: str = P_UNKNOWN, best: int = MANY) -> str:
 def _details(row: Row) -> list[str]:
     """Words, nodes and parts of a new cluster, a line each."""
     lines = [f"\ncluster {row.title}: {', '.join(row.words) or 'no typical word'}"]
+    if row.few_labels:
+        lines.append(f"  {row.few_labels}")
     if row.leftover:
         lines.append(f"  leftover: {row.leftover}")
     if row.numbers:
@@ -286,18 +299,35 @@ def on_seeds(discovery: Discovery) -> str:
     """How many nodes may be of new classes, and how many of them the new clusters contain."""
     seeds = discovery.seeds
     total = len(seeds.nodes)
+    if seeds.groups:
+        groups = text.counted(len(seeds.groups), "group")
+        return (
+            f"The model predicts no node as unknown. Candidates for new classes: {groups} of"
+            f" similar nodes with unusually few labels, {text.counted(total, 'node')} together."
+        )
     if seeds.predicted:
         said = f"The model predicts {total:,} of {len(discovery.cluster):,} nodes as unknown."
     else:
         said = (
             f"The model predicts no node as unknown. The {total:,} nodes ({100 * seeds.share:.0f} %"
-            f" of all) {WHY[seeds.measure]} are examined."
+            " of all) whose class is least certain are examined."
         )
     noun = "new cluster" if seeds.predicted else "candidate"
     inside = sum(len(new.nodes) for new in discovery.new)
     clusters = text.counted(len(discovery.new), noun)
     rest = total - inside
     return f"{said} {inside:,} of them form {clusters}, and {rest:,} are closer to a known class."
+
+
+def on_first_group(discovery: Discovery, p_value: float) -> str:
+    """Evidence of the first candidate against the model's own test; "" if there is none."""
+    groups = discovery.seeds.groups
+    if not groups or groups[0].p_value >= SIGNIFICANT:
+        return ""
+    return (
+        f"Cluster 1 has fewer labels than chance explains (p = {groups[0].p_value:.2g}), a sign of"
+        f" a new class that the test of the model does not see (p = {p_value:.2g})."
+    )
 
 
 def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]:
@@ -322,7 +352,12 @@ def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]
 
 
 def on_number(fits: Mapping[int, Fit]) -> str:
-    """Which numbers of new clusters fit."""
+    """Which numbers of new clusters fit; without fits, which groups are shown."""
+    if not fits:
+        return (
+            f"Shown are groups with p below {P_CANDIDATE:g}, or else the first. A larger number of"
+            " new clusters shows the next groups."
+        )
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
     others = [number for number in even(fits) if number not in (1, best)]
