@@ -410,7 +410,7 @@ def test_groups_of_known_nodes_that_lack_labels():
     assert colours["sizes"] == [*sizes, 600 - sum(sizes)]
     assert len(page.map_data(found._replace(also=[]))["colourings"]) == len(others)
     none = torch.full((600,), -1)
-    assert candidates.predicted_as_known(torch.rand(600, 3), p, none) == []
+    assert candidates.also_possible(torch.rand(600, 3), p, none) == []
 
 
 def test_candidates_without_labels_are_the_least_certain():

@@ -135,11 +135,9 @@ def analyse(
     if num_new:
         candidates.check_number(num_new, seeds)
     found, fits = _clustered(graph, posterior, topics, seeds, num_new, [*map(str, classes)])
-    others = seeds.groups[len(found.seeds.groups) :]
+    also = []
     if seeds.predicted:
-        others = candidates.predicted_as_known(topics, posterior, label)
-    most = max(candidates.MOST - len(found.seeds.groups), 0)
-    also = candidates.also_possible(others, len(found.new), most)
+        also = candidates.also_possible(topics, posterior, label, len(found.new))
     x = features(graph)
     described, worded = words.described(x, names)
     new = [replace(one, parts=_parts(one, found.state, described)) for one in found.new]

@@ -14,8 +14,7 @@ from graphgym_srnc.own.discover.scan import FewLabels, Scan
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates in a graph without labels
 MOST = 4  # groups with few labels that are shown
-P_CANDIDATE = 0.5  # p-value from which such a group is a candidate only if it is the first
-P_ALSO = 0.05  # p-value of a group alone, from which it is not listed
+P_ALONE = 0.05  # p-value of a group alone, from which it is not shown
 P_UNKNOWN = "P(unknown)"
 MISSING = "missing labels"
 DOUBT = "doubt"
@@ -86,7 +85,7 @@ class Seeds(NamedTuple):
     @property
     def likely(self) -> int:
         """Number of groups that are candidates unless the user wants another number."""
-        return max(1, sum(group.p_value < P_CANDIDATE for group in self.groups[:MOST]))
+        return max(1, sum(group.p_alone < P_ALONE for group in self.groups[:MOST]))
 
     def first(self, count: int) -> Seeds:
         """Those of the first groups alone."""
@@ -148,23 +147,23 @@ def known_of(posterior: Tensor) -> Tensor:
     return posterior[:, :-1] / posterior[:, :-1].sum(1, keepdim=True).clamp(min=1e-12)
 
 
-def predicted_as_known(topics: Tensor, posterior: Tensor, label: Tensor) -> list[FewLabels]:
+def also_possible(
+    topics: Tensor, posterior: Tensor, label: Tensor, before: int = 0
+) -> list[FewLabels]:
     """Groups with few labels of nodes that are predicted as known classes.
 
-    The arguments are those of :func:`seeds`.
+    They may be of a further new class. There are at most :data:`MOST`.
+
+    Args:
+        topics: ``[V, D]``.
+        posterior: of the model, ``[V, N + 1]``, the unknown class last.
+        label: class of each labelled node of a known class, ``[V]``; -1 = none.
+        before: the largest number of the new clusters.
     """
     own = (posterior.argmax(1) < posterior.size(1) - 1).nonzero().view(-1)
     groups = Scan(topics[own], known_of(posterior[own]), label[own]).groups()
-    return [one._replace(nodes=own[one.nodes]) for one in groups]
-
-
-def also_possible(groups: Sequence[FewLabels], before: int, most: int = MOST) -> list[FewLabels]:
-    """Groups that may be of a further new class, numbered after the new clusters.
-
-    Args:
-        groups: disjoint groups, the smallest p-value first.
-        before: the largest number of the new clusters.
-        most: how many to return at most.
-    """
-    few = [group for group in groups if group.p_alone < P_ALSO]
-    return [group._replace(number=k) for k, group in enumerate(few[:most], before + 1)]
+    few = [group for group in groups[:MOST] if group.p_alone < P_ALONE]
+    return [
+        group._replace(nodes=own[group.nodes], number=number)
+        for number, group in enumerate(few, before + 1)
+    ]

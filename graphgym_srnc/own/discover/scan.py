@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from scipy.cluster.hierarchy import linkage
-from scipy.stats import poisson
+from scipy.stats import chi2, poisson
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -22,6 +22,7 @@ LEAF = 30  # mean number of nodes of the smallest groups
 MOST_LEAVES = 400
 LEARNED = 100_000  # nodes from which k-means learns them
 LARGEST = 0.5  # share of all expected labels that a group has at most
+CONFIDENCE = 0.95  # of the bound by which groups are compared
 DRAWS = 999  # random labels, for p-values
 
 
@@ -57,13 +58,14 @@ class FewLabels(NamedTuple):
 class Scan:
     r"""Labels of all groups of a tree of similar nodes.
 
-    K-means forms small groups, the leaves, and Ward's method merges them. Of a group :math:`g`,
+    K-means forms small groups, the leaves, and Ward's method merges them. A group :math:`g` has
+    :math:`|D_g|` labels and expects
 
-    .. math:: \log p_g = \log \sum_{n \le |D_g|} \frac{E_g^n}{n!} e^{-E_g}, \quad
-        E_g = \sum_{j \in g} \sum_k P_{jk} \frac{|D_k|}{\sum_l P_{lk}}
+    .. math:: E_g = \sum_{j \in g} \sum_k P_{jk} \frac{|D_k|}{\sum_l P_{lk}}
 
-    where :math:`D` are the labelled nodes and :math:`E_g` the expected number of labels. The labels
-    of each class are assumed to be drawn at random from its nodes.
+    if the labels of each class are drawn at random from its nodes. Groups are compared by the upper
+    95 % bound of the ratio of both numbers, :math:`\chi^2_{0.95}(2 |D_g| + 2) / 2 E_g`. The
+    likelihood ratio of the reference prefers larger groups, which mix classes.
 
     Args:
         topics: ``[V, D]``.
@@ -73,11 +75,12 @@ class Scan:
     Attributes:
         leaf: leaf of each node, ``[V]``.
         inside: 1 where a group contains a leaf, otherwise 0, ``[G, L]``.
-        found, expected, log_p: figures of the groups, ``[G]``; :math:`\log p` is 0 for those with
-            more than half of all expected labels.
+        found, expected, bound: figures of the groups, ``[G]``; the bound is 1 at most, and of
+            groups with more than half of all expected labels.
 
     References:
-        Kulldorff, Fang and Walsh (Biometrics 2003).
+        Kulldorff, Fang and Walsh (Biometrics 2003) for the scan, Garwood (Biometrika 1936) for the
+        bound.
     """
 
     def __init__(self, topics: Tensor, known: Tensor, label: Tensor) -> None:
@@ -94,43 +97,45 @@ class Scan:
         labels = label[label >= 0].bincount(minlength=known.size(1))
         wanted = known.double() @ (labels / known.double().sum(0).clamp(min=1e-12))
         self.of_leaf = np.bincount(self.leaf, wanted.numpy())
-        self.found = self.inside @ np.bincount(self.leaf, is_labelled)
+        self.found = self.inside @ np.bincount(self.leaf[is_labelled], minlength=len(used))
         self.expected = self.inside @ self.of_leaf
         largest = LARGEST * self.of_leaf.sum()
         self.is_small = (self.expected <= largest) | np.isclose(self.expected, largest)
-        self.log_p = self._log_p(self.found)
+        self.bound = self._bound(self.found)
 
-    def _log_p(self, found: np.ndarray) -> np.ndarray:
-        """:math:`\\log p` of so few labels ``[..., G]`` in each group."""
-        return np.where(self.is_small, poisson.logcdf(found, self.expected), 0.0)
+    def _bound(self, found: np.ndarray) -> np.ndarray:
+        """Upper bound of the ratio of found ``[..., G]`` to expected labels of each group."""
+        most = chi2.ppf(CONFIDENCE, 2 * np.arange(found.max() + 1) + 2) / 2
+        bound = most[found] / self.expected.clip(min=1e-12)
+        return np.where(self.is_small, bound.clip(max=1), 1.0)
 
     @property
     def missing(self) -> Tensor:
         """Share of the expected labels that are missing around each node, ``[V]``, from 0 to 1.
 
-        It is that of the group with the smallest p-value of those that contain the node, with one
+        It is that of the group with the smallest bound of those that contain the node, with one
         label more found and expected.
         """
         share = (1 - (1 + self.found) / (1 + self.expected)).clip(min=0)
-        clearest = np.where(self.inside > 0, self.log_p[:, None], np.inf).argmin(0)
+        clearest = np.where(self.inside > 0, self.bound[:, None], np.inf).argmin(0)
         return torch.from_numpy(share[clearest][self.leaf])
 
     def groups(self) -> list[FewLabels]:
-        """All disjoint groups with fewer labels than expected, the smallest p-value first."""
+        """All disjoint groups with fewer labels than expected, the smallest bound first."""
         total = self.of_leaf.sum()
         if not total:
             return []
         rng = np.random.default_rng(0)
         draws = rng.multinomial(round(total), self.of_leaf / total, DRAWS)
-        smallest = self._log_p(draws @ self.inside.T).min(1)
+        smallest = self._bound(draws @ self.inside.T).min(1)
         taken = np.zeros(self.inside.shape[1], dtype=bool)
         result = []
-        for k in np.argsort(self.log_p, kind="stable"):
+        for k in np.argsort(self.bound, kind="stable"):
             leaves = self.inside[k] > 0
             if self.found[k] >= self.expected[k] or not self.is_small[k] or taken[leaves].any():
                 continue
             taken |= leaves
-            p_value = (1 + (smallest <= self.log_p[k]).sum()) / (1 + DRAWS)
+            p_value = (1 + (smallest <= self.bound[k]).sum()) / (1 + DRAWS)
             nodes = self._free(leaves)
             found = int(self.found[k])
             result.append(FewLabels(nodes, found, float(self.expected[k]), float(p_value)))
@@ -149,7 +154,7 @@ def groups(means: np.ndarray) -> np.ndarray:
 
     The groups are the leaves and their merges by Ward's method.
     """
-    inside = [*np.eye(len(means))]
+    inside = [*np.eye(len(means), dtype=int)]
     if len(means) > 1:
         for first, second in linkage(means, "ward")[:, :2].astype(int):
             inside.append(inside[first] + inside[second])

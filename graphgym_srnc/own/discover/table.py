@@ -13,7 +13,7 @@ from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.own.discover import clusters
-from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, P_CANDIDATE, P_UNKNOWN
+from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, MOST, P_UNKNOWN
 from graphgym_srnc.own.discover.clusters import CLEAR, LEAST_CLARITY, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.representation import Matrix
@@ -354,10 +354,7 @@ def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]
 def on_number(fits: Mapping[int, Fit]) -> str:
     """Which numbers of new clusters fit; without fits, which groups are shown."""
     if not fits:
-        return (
-            f"Shown are groups with p below {P_CANDIDATE:g}, or else the first. A larger number of"
-            " new clusters shows the next groups."
-        )
+        return f"{MOST} groups are shown at most. A larger number of new clusters shows the next."
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
     others = [number for number in even(fits) if number not in (1, best)]
