@@ -120,6 +120,20 @@ def test_several_columns_of_positive_numbers_are_told(tmp_path, capsys):
     assert told in capsys.readouterr().out
 
 
+def test_kinds_of_links_that_differ_are_told():
+    """Links of one kind join one class, those of another do not."""
+    nodes = pandas.DataFrame({"id": [f"n{k}" for k in range(40)], "size": range(40)})
+    nodes["topic"] = ["a", "b"] * 20
+    ends = [(k, k + 2, "cites") for k in range(30)] + [(k, k + 1, "follows") for k in range(30)]
+    rows = [(f"n{a}", f"n{b}", kind) for a, b, kind in ends]
+    links = pandas.DataFrame(rows, columns=["from", "to", "kind"])
+    told = " ".join(from_frames(nodes, links, label="topic", numbers=["size"]).notes)
+    assert "kinds of links in the column kind differ" in told
+    assert "'cites' 30 of 30, 'follows' 0 of 30" in told
+    alike = links.assign(kind=["cites", "follows"] * 30)
+    assert "kinds" not in " ".join(from_frames(nodes, alike, label="topic", numbers=["size"]).notes)
+
+
 def test_a_later_graph_has_weights_of_the_same_column(tmp_path, capsys):
     days = frame(RING).rename(columns={"strength": "days"})
     words = ["data", "make", *map(str, tables(tmp_path, days))]

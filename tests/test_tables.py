@@ -109,6 +109,29 @@ def test_long_texts_and_many_nodes_have_no_parts_of_words(monkeypatch):
     assert "parts" not in features.learn(short, ["text"], features.TextOptions()).recipe
 
 
+def test_numbers_beside_text_are_half_as_long():
+    """Text gives words and parts of words, and each other column is a block of its own."""
+    table = pandas.DataFrame(TABLE)
+    made = features.learn(table, ["title"], features.TextOptions(), ["year"], ["land"])
+    x = features.joined(made.blocks, made.recipe).toarray()
+    ends = np.cumsum([block.shape[1] for block in made.blocks])
+    length = [np.sqrt((part**2).sum(1).mean()) for part in np.split(x, ends[:-1], axis=1)]
+    assert length == pytest.approx([1, 1, 0.5, 0.5])
+    alone = features.learn(table, [], features.TextOptions(), ["year"], ["land"])
+    x = features.joined(alone.blocks, alone.recipe).toarray()
+    assert np.sqrt((x[:, 0] ** 2).mean()) == pytest.approx(1)
+
+
+def test_a_text_of_numbers_alone_is_told(tmp_path, capsys):
+    nodes = write(tmp_path / "n.csv", tuple(TABLE), [*zip(*TABLE.values())])
+    links = write(tmp_path / "l.csv", ("from", "to"), EDGES)
+    words = ["data", "make", str(nodes), str(links), "--text", "title,year", "--label", "label"]
+    assert not main([*words, "--out", str(tmp_path / "g")])
+    told = capsys.readouterr().out
+    assert "year: every cell is a number, and each number is a word. --numbers year reads" in told
+    assert "title: every" not in told
+
+
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     out = tmp_path / "graph"
     options = ("--text", "title", "--min-nodes", 1)

@@ -14,13 +14,22 @@ from graphgym_srnc.errors import InputError, option
 
 KEEP = "Add the nodes of the earlier graph to the node table"
 SHOWN = 3  # most options in a line
+MOST_KINDS = 12  # values of a column of links that may be kinds
+SIGNIFICANT = 0.01  # p-value below which they differ
 WEIGHTS = ("weight", "weights", "w", "value", "strength")  # usual names, in lower case
 
 
 def connect(
-    given: Given, nodes: Nodes, pairs: pandas.DataFrame, reading: Reading
+    given: Given,
+    nodes: Nodes,
+    pairs: pandas.DataFrame,
+    reading: Reading,
+    labels: list[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Edges ``[2, E]`` by numbers of the kept nodes, and their weights ``[E]`` if there are any."""
+    """Edges ``[2, E]`` by numbers of the kept nodes, and their weights ``[E]`` if there are any.
+
+    ``labels`` ``[V]``, empty for none, tell whether kinds of links differ.
+    """
     file = given.files[1]
     ids = dict.fromkeys(columns.cells(nodes.table, reading.id))
     ends = np.array([edges.places(columns.cells(pairs, end), ids) for end in reading.ends])
@@ -43,9 +52,42 @@ def connect(
     made = ends[:, kept].astype(np.int64)
     if not (made[0] != made[1]).any():
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
+    if labels is not None and unread:
+        _tell_kinds(given, pairs[unread][kept], made, np.array(labels, dtype=object))
     if given.options.weight:
         return edges.merged(made, weights[kept], len(ids))
     return made, None
+
+
+def _tell_kinds(
+    given: Given, unread: pandas.DataFrame, made: np.ndarray, labels: np.ndarray
+) -> None:
+    """Tell how often links of each kind join one class, if kinds in a column clearly differ.
+
+    Args:
+        given: what users are told.
+        unread: columns of the links that are not read, ``[E]``.
+        made: ends of the links, ``[2, E]``.
+        labels: class of each node, empty for none, ``[V]``.
+    """
+    from scipy.stats import chi2_contingency  # slow import, needed by links with other columns
+
+    ends = labels[made]
+    judged = (ends != "").all(0)
+    is_same = (ends[0] == ends[1])[judged]
+    for name, cells in unread[judged].items():
+        if not 2 <= cells.nunique() <= MOST_KINDS:
+            continue
+        count = pandas.crosstab(cells, is_same)
+        if count.shape[1] < 2 or chi2_contingency(count).pvalue >= SIGNIFICANT:
+            continue
+        order = (count[True] / count.sum(1)).sort_values(ascending=False, kind="stable").index
+        shares = [f"{kind!r} {count[True][kind]} of {count.loc[kind].sum()}" for kind in order]
+        given.notes.append(
+            f"{given.files[1]}: the kinds of links in the column {name} differ in how many join"
+            f" nodes of one class: {', '.join(shares)}. Without the last kinds predictions may be"
+            " better; remove their rows and compare"
+        )
 
 
 def _tell_ends(given: Given, pairs: pandas.DataFrame, unread: list[str], reading: Reading) -> None:

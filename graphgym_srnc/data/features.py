@@ -23,6 +23,7 @@ from graphgym_srnc.errors import InputError, did_you_mean
 Recipe = dict[str, Any]
 NO_CATEGORIES: Recipe = {"columns": {}}
 NO_NUMBERS: Recipe = {"columns": ()}
+BESIDE_TEXT = 0.5  # length of numbers and categories beside texts, relative to that of these
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
 TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
@@ -193,11 +194,15 @@ def _values_of(recipe: Recipe) -> dict[str, list[str]]:
 def joined(blocks: Sequence[sp.csr_matrix], recipe: Recipe) -> sp.csr_matrix:
     """All blocks side by side, each divided by its scale in the recipe, which is learnt if absent.
 
-    The scale is the root mean square length of a block's rows; 1 for a block that is alone.
+    The scale is the root mean square length of a block's rows; 1 for a block that is alone. Beside
+    texts, the other blocks are half as long, since each has few columns.
     """
     if "scales" not in recipe:
         means = [block.multiply(block).sum() / block.shape[0] for block in blocks]
-        recipe["scales"] = [float(np.sqrt(mean)) or 1.0 for mean in means] if means[1:] else [1.0]
+        scales = [float(np.sqrt(mean)) or 1.0 for mean in means] if means[1:] else [1.0]
+        texts = sum(kind in recipe for kind in ("text", "parts"))
+        beside = BESIDE_TEXT if texts else 1.0
+        recipe["scales"] = [*scales[:texts], *(scale / beside for scale in scales[texts:])]
     scaled = [block / scale for block, scale in zip(blocks, recipe["scales"])]
     found = sp.hstack(scaled, format="csr")
     found.eliminate_zeros()

@@ -75,7 +75,7 @@ def look(
     own = own.using(split=of_split)
     of_label, known = classes.label(given, own, parts)
     own = own.using(label=of_label)
-    edges, weights = connect.connect(given, own, pairs, reading)
+    edges, weights = connect.connect(given, own, pairs, reading, known)
     if given.options.numbers == ["*"]:
         own = own.using(numbers=features.number_columns(own.table, own.used))
     made = _features(given, own, others)
@@ -270,6 +270,13 @@ def _learnt(given: Given, nodes: Nodes) -> features.Made:
     if "parts" in made.recipe:
         count = counted(len(made.recipe["parts"]["words"]), "part")
         given.chosen.append(f"parts of words: {count} of three letters, since the texts are short")
+    for name in text:
+        values, wrong = features.parsed(table[name])
+        if values.notna().any() and not wrong:
+            given.problems.append(
+                f"{name}: every cell is a number, and each number is a word."
+                f" {option('numbers', name)} reads numbers."
+            )
     if made.cells.texts is not None:
         _tell_words_of_ids(given, nodes, made.cells.texts)
     for name in categories:

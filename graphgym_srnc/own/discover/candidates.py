@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.losses.prior import least_detectable_share
 from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
 from graphgym_srnc.own.discover.scan import FewLabels, Scan
 
@@ -27,18 +28,25 @@ class Evidence(NamedTuple):
         open_set: whether the model has an unknown class.
         p_value: p-value of the hypothesis that there is no unknown node; -1 = not tested.
         share: estimated share of unknown nodes, from the same test.
+        labels: number of labels of the test.
     """
 
     open_set: bool = True
     p_value: float = -1.0
     share: float = 0.0
+    labels: int = 0
 
     @classmethod
     def of(cls, method: Any) -> Evidence:
         """The evidence that a trained method keeps; SRNC+ alone tests for an unknown class."""
         plan = getattr(method, "plan", None)
         open_set = method.task.unknown is not None
-        return cls(open_set) if plan is None else cls(open_set, plan.p_value, plan.least_share)
+        if plan is None:
+            return cls(open_set)
+        found = method.out_of_fold
+        return cls(
+            open_set, plan.p_value, plan.least_share, 0 if found is None else len(found.labels)
+        )
 
     @property
     def sentence(self) -> str:
@@ -50,9 +58,15 @@ class Evidence(NamedTuple):
             )
         if self.p_value <= SIGNIFICANT:
             return ""
-        return (
+        said = (
             "The labels give no significant evidence that any of these is a new class"
             f" (p = {self.p_value:.2g}; significant: below {SIGNIFICANT:g})."
+        )
+        if not self.labels:
+            return said
+        least = 100 * least_detectable_share(self.labels, SIGNIFICANT)
+        return (
+            f"{said} {self.labels:,} labels cannot show a class below {least:.0f} % of all nodes."
         )
 
 

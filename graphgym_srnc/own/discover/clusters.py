@@ -31,6 +31,7 @@ from graphgym_srnc.plots import embedding
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
 CHANCE = 2.0  # links inside a cluster, in multiples of those by chance, below which it is mixed
 LOOSE = 0.9  # cohesion of a mixed cluster, in multiples of the lowest one of a known class
+UNUSUAL = 1.5  # share in small components of an unusual cluster, in multiples of known classes'
 LEAST_CLARITY = 0.4  # below which few clusters are of one class
 CLEAR = 0.6  # clarity from which at least 80 % of the nodes of most clusters are of one class
 
@@ -181,7 +182,7 @@ def find(
     figures["small"] = by_group(is_small, cluster.numpy(), len(figures)).astype(int)
     small_share = figures["small"] / figures["size"].clip(lower=1)
     usual = small_share[:num_known][figures["size"][:num_known] > SMALL]
-    figures["has_few_links"] = small_share > usual.max()  # nothing is above NaN
+    figures["has_few_links"] = small_share > UNUSUAL * usual.max()  # nothing is above NaN
     # Seeds that are closer to a known class may leave a new cluster without nodes.
     found = figures[num_known:-1]
     new = found[found["size"] > 0].index

@@ -89,20 +89,16 @@ def check_name(name: str, key: str, given: str) -> None:
 def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[int, str]:
     """Labels by node in the column ``new_label`` of a table; "" removes a label.
 
-    Rows with an empty cell are not read. The column ``node`` has numbers of nodes, or without it
-    the column ``id`` has their ``ids``; with both, they must agree.
+    Rows with an empty cell are not read. The column ``node`` has numbers of nodes. Without it
+    ``id``, or the only column that holds nothing else, has their ``ids``. ``node`` and ``id`` must
+    agree.
 
     Raises:
         InputError: a column is missing, there is no such node, a node has two labels, ``node`` and
-            ``id`` disagree, or see
-            :func:`check_name`.
+            ``id`` disagree, or see :func:`check_name`.
     """
     rows = read.table(path)
-    key = "node" if "node" in rows else "id"
-    if not {key, NEW_LABEL} <= {*rows}:
-        message = f"{path} has no column {NEW_LABEL}, or neither node nor id"
-        hint = f"Fill in the column {NEW_LABEL} of the disagreements of a run"
-        raise InputError.plain("labels", message, hint)
+    key = _column_of_nodes(rows, path, ids)
     rows = rows[~rows[NEW_LABEL].str.lower().isin({"", *EMPTY})]
     if rows.empty:
         message = f"{path} has no label in the column {NEW_LABEL}"
@@ -130,6 +126,26 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
         if found.setdefault(numbers[name], label) != label:
             raise InputError.plain("labels", f"{path}: {name} has two labels", "Keep one of them")
     return found
+
+
+def _column_of_nodes(rows: pandas.DataFrame, path: Path, ids: Sequence[str] | None) -> str:
+    """The column of a table of labels that says which node a row is about.
+
+    Raises:
+        InputError: there is none, or no column of labels.
+    """
+    if NEW_LABEL not in rows:
+        hint = f"Fill in the column {NEW_LABEL} of the disagreements of a run"
+        raise InputError.plain("labels", f"{path} has no column {NEW_LABEL}", hint)
+    for name in ("node", "id"):
+        if name in rows:
+            return name
+    every = {*(ids or ()), ""}
+    holds = [name for name in rows if name != NEW_LABEL and {*rows[name]} <= every]
+    if len(holds) == 1:
+        return str(holds[0])
+    message = f"{path}: no column holds ids of the graph; its columns are {listed([*rows])}"
+    raise InputError.plain("labels", message, "Name the column of ids id")
 
 
 def _without_apostrophes(cells: pandas.Series) -> list[str]:

@@ -30,7 +30,7 @@ BEYOND = 10  # maximum number of new clusters tried
 SAMPLE = 2000  # maximum number of nodes that k-means learns from
 HALVES = 5  # pairs of halves of the nodes that are clustered apart
 FLAT = 0.005  # relative difference of modularity below which one cluster is preferred
-EVEN = 0.05  # relative difference below which numbers fit about equally well, and words decide
+EVEN = 0.1  # relative difference below which numbers fit about equally well, and words decide
 PRIOR = 200.0  # size of the Dirichlet prior of the words of a cluster, in occurrences
 # Of the parts of a cluster, see parts():
 MOST_PARTS = 4
