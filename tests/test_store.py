@@ -194,3 +194,11 @@ def test_aggregates_have_mean_and_population_std_of_the_selected_episodes(tmp_pa
     # The shorter run goes on with the weights of its best episode.
     assert [line["accuracy"] for line in lines] == pytest.approx([0.55, 0.8, 0.75])
     assert lines[2]["held"] == 0.5
+
+
+def test_a_misspelt_folder_of_a_run_names_the_one_meant(tmp_path):
+    (tmp_path / "own-diag").mkdir()
+    with pytest.raises(InputError, match="contains no finished run. Did you mean own-diag?"):
+        records.finished_run(tmp_path / "own-diagg")
+    with pytest.raises(InputError, match="Give the folder of a finished run"):
+        records.finished_run(tmp_path / "own-diag")

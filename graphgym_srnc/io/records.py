@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Mapping
 
 from graphgym_srnc.core.text import plain
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.io import atomic, checksums
 from graphgym_srnc.io.atomic import write_text
 from graphgym_srnc.io.settings import digest
@@ -134,11 +134,11 @@ def finished_run(path: Path) -> tuple[Path, Result]:
                 "Give the folder of another seed",
                 "damaged",
             ) from error
-    raise InputError.plain(
-        "path",
-        f"{path} contains no finished run",
-        "Give the folder of a finished run or experiment, or a model file",
-    )
+    hint = "Give the folder of a finished run or experiment, or a model file"
+    if not path.exists() and path.parent.is_dir():
+        others = [child.name for child in path.parent.iterdir() if child.is_dir()]
+        hint = did_you_mean(path.name, others, hint)
+    raise InputError.plain("path", f"{path} contains no finished run", hint)
 
 
 def seeds_of(path: Path) -> list[int]:
