@@ -75,8 +75,8 @@ class Scan:
     Attributes:
         leaf: leaf of each node, ``[V]``.
         inside: 1 where a group contains a leaf, otherwise 0, ``[G, L]``.
-        found, expected, bound: figures of the groups, ``[G]``; the bound is 1 at most, and of
-            groups with more than half of all expected labels.
+        found, expected, bound: figures of the groups, ``[G]``; the bound is infinite for those with
+            more than half of all expected labels.
 
     References:
         Kulldorff, Fang and Walsh (Biometrics 2003) for the scan, Garwood (Biometrika 1936) for the
@@ -107,7 +107,7 @@ class Scan:
         """Upper bound of the ratio of found ``[..., G]`` to expected labels of each group."""
         most = chi2.ppf(CONFIDENCE, 2 * np.arange(found.max() + 1) + 2) / 2
         bound = most[found] / self.expected.clip(min=1e-12)
-        return np.where(self.is_small, bound.clip(max=1), 1.0)
+        return np.where(self.is_small, bound, np.inf)
 
     @property
     def missing(self) -> Tensor:
