@@ -20,7 +20,7 @@ from graphgym_srnc.plots import embedding
 
 LEAF = 30  # mean number of nodes of the smallest groups
 MOST_LEAVES = 400
-LEARNED = 100_000  # nodes from which k-means learns them
+LEARNED = 50_000  # nodes from which k-means learns them
 LARGEST = 0.5  # share of all expected labels that a group has at most
 CONFIDENCE = 0.95  # of the bound by which groups are compared
 DRAWS = 999  # random labels, for p-values
