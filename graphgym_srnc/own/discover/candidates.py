@@ -16,6 +16,7 @@ from graphgym_srnc.own.discover.scan import FewLabels, Scan
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates in a graph without labels
 MOST = 4  # groups with few labels that are shown
 P_ALONE = 0.05  # p-value of a group alone, from which it is not shown
+P_ALSO = 0.8  # p-value from which a group beside new clusters is not shown
 P_UNKNOWN = "P(unknown)"
 MISSING = "missing labels"
 DOUBT = "doubt"
@@ -176,7 +177,7 @@ def also_possible(
     """
     own = (posterior.argmax(1) < posterior.size(1) - 1).nonzero().view(-1)
     groups = Scan(topics[own], known_of(posterior[own]), label[own]).groups()
-    few = [group for group in groups[:MOST] if group.p_alone < P_ALONE]
+    few = [one for one in groups[:MOST] if one.p_alone < P_ALONE and one.p_value < P_ALSO]
     return [
         group._replace(nodes=own[group.nodes], number=number)
         for number, group in enumerate(few, before + 1)
