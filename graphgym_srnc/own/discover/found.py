@@ -48,11 +48,11 @@ class Found:
     def __repr__(self) -> str:
         new = text.counted(len(self.clusters.new), "new cluster")
         known = f"{len(self.clusters.known)} known classes"
-        lines = [
-            f"  {row.title}: {row.size} nodes, newness {row.figures['newness']},"
-            f" {', '.join(row.words[:5]) or 'no typical word'}"
-            for row in self.analysis.new
-        ]
+        lines = []
+        for row in self.analysis.new:
+            facts = [f"{row.size} nodes", f"newness {row.figures['newness']}", row.few_labels]
+            facts.append(", ".join(row.words[:5]) or "no typical word")
+            lines.append(f"  {row.title}: {', '.join(filter(None, facts))}")
         lines += [f"  {row.title}: {row.facts}" for row in self.analysis.also]
         head = f"{new} beside {known}, in {len(self.y):,} nodes"
         if self.analysis.changes is not None:
