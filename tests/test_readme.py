@@ -122,7 +122,7 @@ def test_python_api(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr().out
     held_out = space["model"].scores_["held_out"]
     assert str(held_out["accuracy"]) in told and 0 < held_out["labels"] < 200
-    assert "typical" in told
+    assert "beside 5 known classes, in 400 nodes" in told and "  1: " in told
     loaded = load("model.safetensors").predict(space["graph"])
     assert (loaded == space["model"].predict(space["graph"])).all()
 
