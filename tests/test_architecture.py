@@ -40,7 +40,7 @@ OUTSIDE = {
     "io": {"torch", "filelock", "safetensors", "yaml"},
     "losses": {"torch", "scipy", "numpy"},
     "backbones": TENSORS,
-    "methods": TENSORS,
+    "methods": TENSORS | {"sklearn"},
     "train": TENSORS | {"sklearn"},
     "api": {"torch", "torch_geometric", "numpy", "sklearn", "pandas", "jinja2"},
     "own": TENSORS | {"sklearn", "matplotlib", "jinja2", "pandas", "networkx"},

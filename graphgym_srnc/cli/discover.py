@@ -25,11 +25,11 @@ from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
+from graphgym_srnc.methods.shared.topics import features
 from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN
 from graphgym_srnc.own.discover import analysis, feedback, page, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import layout
-from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.own.discover.since import Earlier
 from graphgym_srnc.train.model import TrainedModel
 

@@ -41,6 +41,7 @@ WORD_OF_ID = re.compile(r"[^\W\d_]{3,}")
 LEAST_NEW = 0.25  # share of the nodes whose ids contain words that their texts lack
 SHOWN = 10  # columns whose empty cells are counted in print
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
+PROBED = 100  # first cells of a text that tell whether it may hold numbers
 
 
 def look(
@@ -271,8 +272,7 @@ def _learnt(given: Given, nodes: Nodes) -> features.Made:
         count = counted(len(made.recipe["parts"]["words"]), "part")
         given.chosen.append(f"parts of words: {count} of three letters, since the texts are short")
     for name in text:
-        values, wrong = features.parsed(table[name])
-        if values.notna().any() and not wrong:
+        if _holds_numbers(table[name]):
             given.problems.append(
                 f"{name}: every cell is a number, and each number is a word."
                 f" {option('numbers', name)} reads numbers."
@@ -287,6 +287,15 @@ def _learnt(given: Given, nodes: Nodes) -> features.Made:
                 "Name a text in `text`."
             )
     return made
+
+
+def _holds_numbers(cells: pandas.Series) -> bool:
+    """Whether all cells that are not empty are numbers."""
+    for part in (cells.head(PROBED), cells):  # most texts are told by their first cells
+        values, wrong = features.parsed(part)
+        if wrong or not values.notna().any():
+            return False
+    return True
 
 
 def _tell_words_of_ids(given: Given, nodes: Nodes, documents: Sequence[str]) -> None:

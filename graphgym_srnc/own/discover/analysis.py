@@ -17,10 +17,11 @@ from graphgym_srnc.core import progress
 from graphgym_srnc.core.task import HIDDEN
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
+from graphgym_srnc.methods.shared.topics import Matrix, best_topics, features
 from graphgym_srnc.own.discover import candidates, clusters, number, since, table, words
 from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.number import Fit
-from graphgym_srnc.own.discover.representation import Matrix, best_topics, features, states
+from graphgym_srnc.own.discover.representation import states
 
 
 class Analysis(NamedTuple):

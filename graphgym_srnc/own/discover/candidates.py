@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.prior import least_detectable_share
+from graphgym_srnc.methods.shared.label_scan import FewLabels, Scan
 from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
-from graphgym_srnc.own.discover.scan import FewLabels, Scan
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates in a graph without labels
 MOST = 4  # groups with few labels that are shown
@@ -67,7 +67,7 @@ class Evidence(NamedTuple):
             return said
         least = 100 * least_detectable_share(self.labels, SIGNIFICANT)
         return (
-            f"{said} {self.labels:,} labels cannot show a class below {least:.0f} % of all nodes."
+            f"{said} {self.labels:,} labels may not show a class below {least:.0f} % of all nodes."
         )
 
 

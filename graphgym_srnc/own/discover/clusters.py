@@ -23,9 +23,10 @@ from torch_geometric.data import Data
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.modularity import LEAST
+from graphgym_srnc.methods.shared.label_scan import FewLabels
+from graphgym_srnc.methods.shared.topics import by_group, kmeans
 from graphgym_srnc.own.discover.candidates import Seeds
-from graphgym_srnc.own.discover.representation import by_group, kmeans, links
-from graphgym_srnc.own.discover.scan import FewLabels
+from graphgym_srnc.own.discover.representation import links
 from graphgym_srnc.plots import embedding
 
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page

@@ -22,11 +22,11 @@ from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
+from graphgym_srnc.methods.shared.topics import features
 from graphgym_srnc.own.discover import feedback, page, table
 from graphgym_srnc.own.discover.analysis import Analysis, analyse, known_labels, number_wanted
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.representation import features
 from graphgym_srnc.own.discover.since import Earlier
 from graphgym_srnc.shifts.given import unlabelled
 

@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from torch_geometric.data import Data
 
 from graphgym_srnc.core.text import counted, plain
+from graphgym_srnc.methods.shared.topics import by_group
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.representation import by_group, links
+from graphgym_srnc.own.discover.representation import links
 from graphgym_srnc.own.discover.table import Row
 
 SHARED = 3  # words that are shown

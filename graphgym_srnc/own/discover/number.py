@@ -13,17 +13,10 @@ from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from graphgym_srnc.core import progress
+from graphgym_srnc.methods.shared.topics import Matrix, are_words, by_group, features, kmeans
 from graphgym_srnc.own.discover.candidates import Seeds
 from graphgym_srnc.own.discover.clusters import assign, separation
-from graphgym_srnc.own.discover.representation import (
-    Matrix,
-    are_words,
-    by_group,
-    features,
-    kmeans,
-    links,
-    word_columns,
-)
+from graphgym_srnc.own.discover.representation import links, word_columns
 from graphgym_srnc.plots import embedding
 
 BEYOND = 10  # maximum number of new clusters tried

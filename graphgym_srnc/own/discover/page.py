@@ -16,11 +16,12 @@ from matplotlib.colors import to_hex
 
 from graphgym_srnc.core.text import cut, plain, short
 from graphgym_srnc.data.describe import FEW
+from graphgym_srnc.methods.shared.topics import features
 from graphgym_srnc.own.discover import feedback, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.clusters import Discovery, layout
 from graphgym_srnc.own.discover.likeness import likenesses
-from graphgym_srnc.own.discover.representation import features, links
+from graphgym_srnc.own.discover.representation import links
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
 from graphgym_srnc.report import held_out

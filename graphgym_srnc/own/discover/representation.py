@@ -1,31 +1,16 @@
-"""Representations of nodes: topics of their neighbourhoods, and class probabilities."""
+"""Representations of nodes: topics beside class probabilities, links, and columns of words."""
 
 from __future__ import annotations
-
-import warnings
-from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import normalize
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from graphgym_srnc.backbones import Sparse, prepare
-from graphgym_srnc.core import progress
-
-TOPICS = 20  # width of topics()
-STEPS = 10  # of its PageRank
-RESTART = 0.1  # of its PageRank
-LEAST_LABELS = 30  # labels that decide whether topics are those of neighbourhoods
-OVERSAMPLING = 10  # additional columns of the randomised SVD
-POWERS = 6  # its power iterations
-
-Matrix: TypeAlias = sp.csr_array | np.ndarray
+from graphgym_srnc.backbones import prepare
+from graphgym_srnc.methods.shared.topics import Matrix
 
 
 def states(topics: Tensor, posterior: Tensor, with_posterior: bool = True) -> Tensor:
@@ -38,101 +23,9 @@ def states(topics: Tensor, posterior: Tensor, with_posterior: bool = True) -> Te
     return torch.cat([F.normalize(topics, dim=1), beside], 1)
 
 
-def best_topics(graph: Data, label: Tensor) -> Tensor:
-    """Topics of neighbourhoods, or of nodes alone if these tell known classes apart better.
-
-    Args:
-        graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
-        label: class of each labelled node, ``[V]``; -1 = none.
-    """
-    smoothed = topics(graph)
-    nodes = (label >= 0).nonzero().view(-1)
-    if len(nodes) < LEAST_LABELS:
-        return smoothed
-    alone = topics(graph, steps=0)
-    own = label[nodes]
-    return alone if told_apart(alone[nodes], own) > told_apart(smoothed[nodes], own) else smoothed
-
-
-def told_apart(topics: Tensor, label: Tensor) -> float:
-    """Share of labelled nodes most similar to the other nodes of their class.
-
-    Args:
-        topics, label: ``[n, D]`` and ``[n]``.
-    """
-    unit = F.normalize(topics.double(), dim=1)
-    sums = F.one_hot(label).double().T @ unit
-    similarity = unit @ F.normalize(sums, dim=1).T
-    others = F.normalize(sums[label] - unit, dim=1)
-    similarity[torch.arange(len(label)), label] = (unit * others).sum(1)
-    return float((similarity.argmax(1) == label).double().mean())
-
-
-def topics(graph: Data, dim: int = TOPICS, steps: int = STEPS) -> Tensor:
-    r"""The first principal axes of :math:`\sum_t \pi_t \hat A^t X`, ``[V, dim]``.
-
-    The sum is that of some steps of personalised PageRank; without steps it is :math:`X`. Rows of
-    :math:`X` have length 1; columns of words are weighted by inverse document frequency. A
-    randomised SVD multiplies narrow matrices only, so neither a dense ``[V, F]`` nor a ``[V, V]``
-    matrix is computed.
-
-    Args:
-        graph: a graph with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
-        dim: number of axes; less on a graph with fewer nodes or features.
-        steps: number of steps.
-
-    References:
-        Halko, Martinsson and Tropp (SIAM Review 2011).
-    """
-    x = weighted(features(graph, "auto")).astype(np.float32)
-    loops = prepare(graph, "auto").adjacency("loops").matrix.astype(np.float32)
-    rows = sp.csr_array(sp.diags_array(1 / np.asarray(loops.sum(1)).ravel()) @ loops)
-    walk = Sparse(rows.astype(np.float32))
-    back = Sparse(rows.T.tocsr().astype(np.float32))
-
-    def smooth(v: np.ndarray, step: Sparse) -> np.ndarray:
-        start = torch.from_numpy(v)
-        restart = RESTART * start
-        out = start
-        for _ in range(steps):
-            out = (step @ out).mul_(1 - RESTART).add_(restart)
-        return out.numpy()
-
-    def forward(v: np.ndarray) -> np.ndarray:
-        smoothed = smooth(x @ v, walk)
-        smoothed -= smoothed.mean(0)
-        return smoothed
-
-    size = min(dim + OVERSAMPLING, *x.shape)
-    basis = np.random.RandomState(0).standard_normal((x.shape[1], size)).astype(np.float32)
-    for _ in progress.steps(POWERS):
-        image = _orthonormal(forward(basis))
-        image -= image.mean(0)
-        basis = _orthonormal(x.T @ smooth(image, back))
-    left, scale, _ = np.linalg.svd(forward(basis), full_matrices=False)
-    return torch.from_numpy(np.ascontiguousarray((left * scale)[:, :dim]))
-
-
-def _orthonormal(matrix: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the columns of a float32 matrix, computed in double precision."""
-    # numpy does the same with two more copies, and takes twice as long.
-    return torch.linalg.qr(torch.from_numpy(matrix).double()).Q.float().contiguous().numpy()
-
-
-def features(graph: Data, prepared: str = "none") -> Matrix:
-    """Features ``[V, F]`` of a graph as a matrix."""
-    x = prepare(graph, prepared).x
-    return x.matrix if isinstance(x, Sparse) else np.asarray(x[:].cpu())
-
-
 def links(graph: Data) -> sp.csr_array:
     """Weights of the edges of a graph, symmetric and without self-loops, ``[V, V]``."""
     return prepare(graph, "auto").adjacency("raw").matrix
-
-
-def are_words(x: Matrix) -> bool:
-    """Whether no feature ``[V, F]`` is negative, so that they count occurrences of words."""
-    return not (x < 0).sum()
 
 
 def word_columns(x: Matrix) -> np.ndarray:
@@ -142,28 +35,3 @@ def word_columns(x: Matrix) -> np.ndarray:
     """
     never_negative = np.asarray((x < 0).sum(0)).ravel() == 0
     return never_negative | (2 * never_negative.sum() < len(never_negative))
-
-
-def by_group(x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
-    """Sums of the rows ``[V, F]`` of each of ``count`` groups, ``[count, F]``."""
-    nodes = np.arange(len(group))
-    member = sp.csr_array((np.ones(len(group)), (group, nodes)), shape=(count, len(group)))
-    sums = member @ x
-    return sums.toarray() if sp.issparse(sums) else sums
-
-
-def weighted(x: Matrix) -> Matrix:
-    """Features ``[V, F]``; words weighted by inverse document frequency, in rows of length 1."""
-    matrix = x.astype(np.float64)
-    if not are_words(matrix):
-        return matrix
-    present = np.asarray((matrix > 0).sum(0)).ravel()
-    idf = np.log((1 + matrix.shape[0]) / (1 + present))
-    return normalize(sp.csr_array(matrix).multiply(idf).tocsr())
-
-
-def kmeans(unit: np.ndarray, number: int, restarts: int = 10, seed: int = 0) -> KMeans:
-    """K-means of vectors of length 1, ``[n, D]``, which is spherical up to the centres' lengths."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # points that coincide
-        return KMeans(number, n_init=restarts, random_state=seed).fit(unit)

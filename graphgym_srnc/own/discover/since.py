@@ -22,8 +22,8 @@ from torch import Tensor
 from graphgym_srnc.core import text
 from graphgym_srnc.data.labels import UNKNOWN
 from graphgym_srnc.data.names import Names, check_features, other_features
+from graphgym_srnc.methods.shared.topics import Matrix, are_words, by_group, weighted
 from graphgym_srnc.own.discover.clusters import Discovery
-from graphgym_srnc.own.discover.representation import Matrix, are_words, by_group, weighted
 
 GONE = 0.1  # share of its earlier share that a class may keep by errors of the models
 SHARED = 0.5  # share of the earlier nodes that must have an id of today, so that ids are compared

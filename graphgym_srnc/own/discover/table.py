@@ -12,12 +12,12 @@ from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
 from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
+from graphgym_srnc.methods.shared.label_scan import FewLabels
+from graphgym_srnc.methods.shared.topics import Matrix
 from graphgym_srnc.own.discover import clusters
 from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, MOST, P_UNKNOWN
 from graphgym_srnc.own.discover.clusters import CLEAR, LEAST_CLARITY, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
-from graphgym_srnc.own.discover.representation import Matrix
-from graphgym_srnc.own.discover.scan import FewLabels
 from graphgym_srnc.own.discover.words import (
     Shown,
     described,

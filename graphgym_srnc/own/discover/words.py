@@ -15,13 +15,8 @@ from graphgym_srnc.backbones import Sparse
 from graphgym_srnc.core.markup import unmarked
 from graphgym_srnc.core.text import cut, plain, short
 from graphgym_srnc.data.names import PART, Names
-from graphgym_srnc.own.discover.representation import (
-    Matrix,
-    are_words,
-    by_group,
-    features,
-    word_columns,
-)
+from graphgym_srnc.methods.shared.topics import Matrix, are_words, by_group, features
+from graphgym_srnc.own.discover.representation import word_columns
 
 LONGEST = 160  # maximum length of a node's line
 SHORT = 60  # letters of a text that is a title

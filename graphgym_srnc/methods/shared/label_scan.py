@@ -15,8 +15,7 @@ from scipy.stats import chi2, poisson
 from torch import Tensor
 from torch.nn import functional as F
 
-from graphgym_srnc.own.discover.representation import by_group, kmeans
-from graphgym_srnc.plots import embedding
+from graphgym_srnc.methods.shared.topics import by_group, kmeans
 
 LEAF = 30  # mean number of nodes of the smallest groups
 MOST_LEAVES = 400
@@ -88,8 +87,8 @@ class Scan:
         self.unit = F.normalize(topics, dim=1)
         unit = self.unit.numpy()
         count = min(MOST_LEAVES, max(2, len(unit) // LEAF), len(unit))
-        drawn = embedding.sample(len(unit), LEARNED)
-        learned = kmeans(unit[drawn], count, 1).predict(unit)
+        drawn = np.random.default_rng(0).permutation(len(unit))[:LEARNED]
+        learned = kmeans(unit[np.sort(drawn)], count, 1).predict(unit)
         used, self.leaf = np.unique(learned, return_inverse=True)
         means = by_group(unit, self.leaf, len(used)) / np.bincount(self.leaf)[:, None]
         self.inside = groups(means)
