@@ -32,6 +32,7 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.options import options
 from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import visible_task
 from graphgym_srnc.methods.shared.scores import SCORES
 from graphgym_srnc.plots.style import PALETTE
@@ -498,6 +499,8 @@ def test_frames_and_networkx_are_the_same_graph():
     )
     assert refused("like", api.from_frames, frame, links, like=made, categories=["label"])
     refused("features", api.from_frames, frame.assign(x0=np.nan), links, numbers=["x0"])
+    with pytest.raises(InputError, match=r"Give several columns as a list: \['x0', 'label'\]"):
+        api.from_frames(frame, links, text="x0, label")
     made = api.from_frames(frame, links)
     model = tiny_estimator("ERM").fit(made)
     other = api.from_frames(frame.assign(x0=frame.x0 + 1), links)

@@ -301,7 +301,10 @@ def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
     if name in table:
         return table[name]
     names = [*filter(None, table)]
+    several = [part.strip() for part in name.split(",")]
     hint = did_you_mean(name, names, f"Its columns are {listed(names, 20)}")
+    if len(several) > 1 and {*several} <= {*names}:
+        hint = f"Give several columns as a list: {several}"
     raise InputError.plain(option, f"the table has no column {name!r}", hint)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
 MOST = 0.8  # share of the labels from which one of three classes or more may mean "no label"
 TELLING = 30  # number of links between labelled nodes from which their homophily is printed
+MANY_SINGLE = 0.1  # share of nodes without a link from which a remedy is told
 LOW = " If you expected more, check that the links name the right ids."
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
@@ -224,7 +225,9 @@ def summary(graph: Graph) -> list[str]:
         f"{counted(loops, 'link')} from a node to itself left out": loops,
         f"{sizes.total():,} labelled nodes of {len(sizes)} classes: {shown}": sizes,
         f"split: {listed([f'{part} {count:,}' for part, count in parts.items()])}": parts,
-        f"{counted(single, 'node')} without a link": single,
+        f"{counted(single, 'node')} without a link": 0 < single <= MANY_SINGLE * nodes,
+        f"{counted(single, 'node')} without a link. If rows share a value, such as an author or a"
+        " place, links between them may help": single > MANY_SINGLE * nodes,
         f"{counted(bare, 'node')} without a feature": bare,
         f"{len(sizes)} classes have labels; training needs two": graph.labels and len(sizes) < 2,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,

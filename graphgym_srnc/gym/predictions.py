@@ -175,7 +175,7 @@ def _on_doubts(other: pandas.DataFrame, from_clusters: Collection[int]) -> str:
     text += " The label or the model may be wrong."
     if unlikely:
         text += f" Check the first {unlikely:,}, whose label has a probability below {UNLIKELY}:"
-        text += " of such labels often half are wrong, of later ones few."
+        text += " of such labels often a third or more are wrong, of later ones few."
     if discovered:
         text += f" {counted(discovered, 'label')} came from names of clusters."
     return text

@@ -142,8 +142,12 @@ class Row(NamedTuple):
 
     @property
     def has_classes_in_parts(self) -> bool:
-        """Whether its parts may be different classes, so that they are named instead."""
-        return bool(self.cluster.parts) and not self.cluster.name and self.verdict != "clear"
+        """Whether its parts may be different classes, so that they are named instead.
+
+        A part without a typical word has nothing by which a user could name it.
+        """
+        may_be = bool(self.parts) and not self.cluster.name and self.verdict != "clear"
+        return may_be and all(part.words for part in self.parts)
 
     @property
     def figures(self) -> dict[str, str]:
