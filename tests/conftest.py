@@ -1,4 +1,8 @@
-"""Small tasks made in memory, and a GraphGym that each test finds and leaves as it was."""
+"""Small tasks made in memory, and a GraphGym that each test finds and leaves as it was.
+
+Nothing here imports torch before a test needs it: with ``-n``, the process that only hands out the
+tests reads this file, too.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +14,17 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
-import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
-from graphgym_srnc.core.environment import limited
-from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.shared import label_density
+
+if TYPE_CHECKING:
+    import torch
+    from torch_geometric.data import Data
+
+    from graphgym_srnc.core.task import ShiftTask
 
 
 def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) -> InputError:
@@ -108,6 +111,9 @@ def make_graph(
     num_nodes: int = 90, num_classes: int = 3, num_features: int = 12, seed: int = 0
 ) -> Data:
     """A planted partition with features that tell the class."""
+    import torch
+    from torch_geometric.data import Data
+
     generator = torch.Generator().manual_seed(seed)
     y = torch.arange(num_nodes) % num_classes
     chance = torch.where(y[:, None] == y, 0.15, 0.01)
@@ -124,6 +130,10 @@ def make_task(
     oracle: bool = True,
 ) -> ShiftTask:
     """A task of 90 nodes a graph; without ``unknown_nodes`` the unknown class stays empty."""
+    import torch
+
+    from graphgym_srnc.core.task import ShiftTask
+
     classes = num_known + int(open_set and unknown_nodes)
     source = make_graph(num_classes=classes)
     target = make_graph(num_classes=classes, seed=1) if two_graphs else source
@@ -165,6 +175,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """Results depend on threads, and several processes test at once."""
+    from graphgym_srnc.core.environment import limited
+
     with limited(1):
         yield
 
@@ -180,6 +192,9 @@ def no_wait_for_the_disk():
 @pytest.fixture(scope="session", autouse=True)
 def few_steps():
     """In this process, cluster GNNs learn modularity alone for few steps."""
+    from graphgym_srnc.methods import srnc
+    from graphgym_srnc.methods.shared import label_density
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(srnc, "PRETRAIN_STEPS", 40)
         patch.setattr(label_density, "STEPS", 20)
@@ -189,6 +204,9 @@ def few_steps():
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Its draws are the same whichever tests ran before it."""
+    import numpy as np
+    import torch
+
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
@@ -252,6 +270,7 @@ def without_figures(monkeypatch) -> None:
 @pytest.fixture
 def unchanged_globals():
     """A command run in this process leaves torch and GraphGym as they were."""
+    import torch
     from torch_geometric.graphgym.config import cfg
 
     threads = torch.get_num_threads()
