@@ -266,9 +266,15 @@ def gym():
 
 @pytest.fixture
 def few_numbers(monkeypatch) -> None:
-    """Discovery tries at most four numbers of new clusters, where a test does not look at them."""
-    monkeypatch.setattr("graphgym_srnc.own.discover.number.BEYOND", 4)
-    monkeypatch.setattr("graphgym_srnc.own.discover.number.HALVES", 1)
+    """Discovery tries at most four numbers of new clusters and draws a linear map.
+
+    That is for tests which look at neither.
+    """
+    from graphgym_srnc.own.discover import clusters, number
+
+    monkeypatch.setattr(number, "BEYOND", 4)
+    monkeypatch.setattr(number, "HALVES", 1)
+    monkeypatch.setattr(clusters, "PROJECTION", "pca")
 
 
 @pytest.fixture
