@@ -788,7 +788,7 @@ def run(tmp_path_factory) -> Path:
     words = (
         "run --name one --no-figures --no-tensorboard gnn.dim_inner 16 train.max_episodes 2"
         " synthetic.num_nodes 400 synthetic.num_classes 5 synthetic.num_val 80"
-        " synthetic.num_test 120 synthetic.num_features 100"
+        " synthetic.num_test 120 synthetic.num_features 100 srnc.steps 40"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -110,6 +110,7 @@ def discovery(num_new: int) -> tuple[np.ndarray, clusters.Discovery]:
     return graph.x.numpy(), found.discovery
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_names_maximise_similarity():
     """All assignments by brute force, of clusters to two free classes or to none."""
     _, found = discovery(3)
@@ -131,6 +132,7 @@ def test_names_maximise_similarity():
     assert since.carried_names(named, classes, similarity) == {}, "no earlier class is free"
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_what_the_nodes_of_a_class_were_before():
     """Known class c was unknown before; 20 nodes are new, and 5 nodes of a were of b."""
     x, found = discovery(1)
@@ -168,6 +170,7 @@ def test_what_the_nodes_of_a_class_were_before():
     assert not other.moves and not other.columns and "predicted" in other.notes[-1]
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_similarities_by_hand():
     x, found = discovery(2)
     group = np.arange(300) % 4
