@@ -462,11 +462,13 @@ def test_a_part_has_a_name_of_its_own(graph):
     train = torch.arange(0, graph.num_nodes, 5)[(graph.y[::5] < 3).numpy()]
     parts, y = {"train": train}, graph.y.clamp(max=3)
 
-    def labelled(names: dict[str, str]) -> tuple[analysis.Analysis, feedback.Labels]:
-        found = analysis.analyse(graph, p, Names(), "abc", num_new=2, cluster_names=names)
-        return found, feedback.labels(found.discovery, parts, y)
+    def labelled(names: dict[str, str]) -> tuple[clusters.Discovery, feedback.Labels]:
+        found = first.discovery.named(names)
+        return found, feedback.labels(found, parts, y)
 
-    found, made = labelled({other.number: "rust"})
+    names = {other.number: "rust"}
+    found = analysis.analyse(graph, p, Names(), "abc", num_new=2, cluster_names=names)
+    made = feedback.labels(found.discovery, parts, y)
     rust = {node for node, label in enumerate(made.label) if label == "rust"}
     assert rust == made.added and len(rust) >= 5 and rust <= {*other.nodes.tolist()}
     assert not any(new.name for new in found.discovery.new)
@@ -477,7 +479,7 @@ def test_a_part_has_a_name_of_its_own(graph):
     found, made = labelled({str(mixed.number): "go", other.number: "rust"})
     go = {node for node, label in enumerate(made.label) if label == "go"}
     assert go and go <= {*one.nodes.tolist()} and {*made.label} == {"", *"abc", "go", "rust"}
-    told = feedback.counts(found.discovery, made)
+    told = feedback.counts(found, made)
     assert told[0].startswith(f"cluster {other.number}: {len(rust)} training")
     assert told[1].startswith(f"cluster {mixed.number}: {len(go)} training")
     labelled({one.number: "go", other.number: "rust"})
@@ -615,6 +617,7 @@ def test_page_and_tables_are_whole_and_escaped(graph):
     assert html.index("<details>") < html.index("conductance")
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_known_classes_on_the_page(graph):
     """A class that is split in two is there, and what is known of the others."""
     found = find(graph, posterior_of(graph), 3, ["a", "b", "class 0"])
@@ -887,6 +890,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     )
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_a_table_of_all_nodes(graph, found):
     named = Names([f"n{i}" for i in range(300)], ["text"] * 300, None)
     columns = table.of_nodes(found.named({"1": "new art"}), named, clusters.layout(found))
@@ -901,6 +905,7 @@ def test_a_table_of_all_nodes(graph, found):
     assert columns["p_unknown"].tolist() == found.posterior[:, -1].tolist()
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
     monkeypatch.chdir(run)
     before = set(run.rglob("*"))
