@@ -179,6 +179,16 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, 20, 20)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``-n``, one process runs all fast tests of a file, so what they share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    if config.getoption("dist") == "load" and config.getoption("markexpr") == "not slow":
+        return LoadFileScheduling(config, log)
+    return None  # as ``--dist`` says
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """Results depend on threads, and several processes test at once."""
