@@ -218,6 +218,18 @@ def few_steps():
         yield
 
 
+@pytest.fixture(scope="module")
+def hardly_pretrained():
+    """Those steps are three, where a test does not look at how good a model is."""
+    from graphgym_srnc.methods import srnc
+    from graphgym_srnc.methods.shared import label_density
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(srnc, "PRETRAIN_STEPS", 3)
+        patch.setattr(label_density, "STEPS", 3)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Its draws are the same whichever tests ran before it."""

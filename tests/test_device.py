@@ -17,10 +17,12 @@ from graphgym_srnc import methods
 from graphgym_srnc.backbones import BACKBONES, dgi
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import openwgl, srgnn, srnc
-from graphgym_srnc.methods.shared import label_density, training
+from graphgym_srnc.methods import openwgl, srgnn
+from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
+
+pytestmark = pytest.mark.usefixtures("hardly_pretrained")
 
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 BATCHES = [
@@ -37,9 +39,7 @@ train_infomax = dgi.train_infomax
 
 @pytest.fixture(autouse=True)
 def short_methods(monkeypatch):
-    """Infomax and modularity alone are learned for few steps."""
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
-    monkeypatch.setattr(label_density, "STEPS", 3)
+    """Infomax learns for two steps."""
     monkeypatch.setattr(dgi, "train_infomax", partial(train_infomax, steps=2))
     monkeypatch.setattr(openwgl, "MAX_EDGES", 20)
     monkeypatch.setattr(srgnn, "KERNEL_DIM", 3)

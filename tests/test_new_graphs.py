@@ -15,7 +15,10 @@ from graphgym_srnc import ERM, SRNCPlus, api
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.methods.shared.scores import SCORES
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.usefixtures("hardly_pretrained"),
+]
 
 PART = torch.arange(90) % 3 == 0
 """Nodes of one class of ``make_graph``."""

@@ -13,7 +13,10 @@ from graphgym_srnc import api, load
 from graphgym_srnc.methods.shared.scores import SCORES
 from graphgym_srnc.train.metrics import classification_scores, detection_scores
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.usefixtures("hardly_pretrained"),
+]
 
 CASES = [(name, {}) for name in ESTIMATORS if name != "IID"]
 CASES += [("ERM", {"confidence": score}) for score in SCORES]

@@ -14,7 +14,10 @@ from graphgym_srnc import api
 from graphgym_srnc.methods.shared.training import cross_entropy
 
 WEIGHING = sorted(cls.__name__ for cls in api.estimators().values() if cls._method.weighs_labels)
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.usefixtures("hardly_pretrained"),
+]
 COUNTS = torch.arange(90) % 3
 
 

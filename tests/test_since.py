@@ -230,10 +230,11 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
         made = feedback.Labels(graph.y, [""] * 400, set())
         feedback.write(tmp_path / month, graph, made)
         words = f"run --cfg own --name run_{month} dataset.name {month} gnn.dim_inner 16"
-        words += f" --no-figures --no-tensorboard srnc_plus.abstain {month == 'may'}"
-        words += " optim.base_lr 0.03"
+        words += " --no-figures --no-tensorboard optim.base_lr 0.03"
         own = SHORT.keys() - {"hidden", "lr"}
-        words += "".join(f" srnc_plus.{key} {SHORT[key]}" for key in own)
+        of_june = "".join(f" srnc_plus.{key} {SHORT[key]}" for key in own)
+        of_june += " srnc_plus.abstain False"
+        words += " train.mode erm erm.steps 50" if month == "may" else of_june
         assert main(words.split()) == 0
     capsys.readouterr()
     words = "discover results/run_june --new 2 --since results/run_may".split()
