@@ -173,9 +173,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+gc.disable()  # imports make little garbage
+
+
 def pytest_collection_finish() -> None:
     """Leave what all tests import out of later collections of garbage, and have fewer of them."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(10_000, 20, 20)
 
 
