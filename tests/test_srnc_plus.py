@@ -557,7 +557,7 @@ def test_twins_never_learn_the_labels_that_they_judge(monkeypatch, two_hidden_cl
 
 def test_many_labels_need_one_twin_only(monkeypatch):
     monkeypatch.setattr(srnc_plus, "ENOUGH", 10)
-    method = started(without_validation(one_graph(2)), **LONG)
+    method = started(without_validation(one_graph(2)))
     assert len(method.twins) == 1
 
 
