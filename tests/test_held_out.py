@@ -525,14 +525,15 @@ def test_an_explanation_follows_a_probability_through_the_mixture(run_with_wrong
     )
 
 
-def test_the_steps_of_a_known_class_end_at_its_calibrated_probability(run_with_wrong_labels):
-    path = run_with_wrong_labels
-    command = f"run --cfg own --out-dir {path} --name closed --no-figures --no-tensorboard"
-    keys = f"dataset.name {path / 'g.pt'} file.open_set False {FEW} srnc_plus.steps 5"
-    assert main([*command.split(), *keys.split()]) == 0
-    loaded = build.load_model(path / "closed")
+def test_the_steps_of_a_known_class_end_at_its_calibrated_probability(tmp_path):
+    graph = make_graph(num_nodes=120)
+    graph.y[80:] = -1
+    graph.train_mask = torch.arange(120) < 80
+    few = {"rounds": 1, "steps": 5, "fit_steps": 2, "cluster_steps": 2}
+    SRNCPlus(open_set=False, **few).fit(graph).save(tmp_path / "closed.pt")
+    loaded = model.load(tmp_path / "closed.pt")
     for node in range(3):
-        found = explain(loaded, build.task_of(loaded).target, node)
+        found = explain(loaded, graph, node)
         assert [*found.steps][-1] == "after calibration"
         assert found.steps["after calibration"] == float(found.posterior[found.label])
 
