@@ -97,10 +97,10 @@ SLOW = ("a2gnn", "adalign", "mmd", "udagcn", "uaga")
 def test_learns_an_easy_graph(name):
     changes = {"steps": 30, "pretrain_steps": 30, "cluster_steps": 10, "rounds": 1}
     # The authors' weight is for raw counts of words; rows of length 1 it draws to one point.
-    own = {"a2gnn": {"weight": 1.0}, "udagcn": {"steps": 150}}.get(name, {})
+    own = {"a2gnn": {"weight": 1.0}, "adalign": {"steps": 40}, "udagcn": {"steps": 150}}
     changes = known_options(methods.find(name), changes)
     fast = partial(adam, lr=0.03)
-    method = tiny_method(name, hidden=32, make_optimizer=fast, **changes | own)
+    method = tiny_method(name, hidden=32, make_optimizer=fast, **changes | own.get(name, {}))
     assert fit(method, synthetic_task("close_set", **EASY)).test["micro_f1"] > 0.8
 
 
