@@ -209,8 +209,9 @@ def test_a_class_that_no_node_is_named(graph):
     assert len(found.known[3].nodes) == 0 and found.known[3].p_unknown == 0 and len(found.new) == 2
 
 
-def test_a_mixed_cluster_is_a_leftover(graph):
-    """A sixth of each class, chosen at random, is less alike than any class."""
+@pytest.mark.parametrize("links", [0, 3])
+def test_a_mixed_cluster_is_a_leftover(graph, links):
+    """A sixth of each class, chosen at random, is less alike than any class, also with links."""
     rng = np.random.RandomState(1)
     own = torch.from_numpy(graph.y.numpy().clip(max=2))
     p = torch.full((300, 4), 0.1 / 3, dtype=torch.double).scatter(1, own[:, None], 0.9)
@@ -218,6 +219,10 @@ def test_a_mixed_cluster_is_a_leftover(graph):
     p[scattered] = torch.tensor([0.1 / 3] * 3 + [0.9], dtype=torch.double)
     keep = torch.from_numpy(np.flatnonzero(graph.y.numpy() < 3))
     small = graph.subgraph(keep)
+    inside = torch.isin(keep, scattered).nonzero().view(-1)
+    for step in range(1, 1 + links):
+        ring = torch.stack([inside, inside.roll(step)])
+        small.edge_index = torch.cat([small.edge_index, ring, ring.flip(0)], 1)
     found = find(small, p[keep], 1)
     (row,) = [row for row in table.rows(found, small.x.numpy(), Names()) if row.cluster.number]
     assert row.cluster.is_mixed
