@@ -1,27 +1,31 @@
-"""Small tasks made in memory, and a GraphGym that each test finds and leaves as it was."""
+"""Small tasks made in memory, and a GraphGym that each test finds and leaves as it was.
+
+Nothing here imports torch before a test needs it: with ``-n``, the process that only hands out the
+tests reads this file, too.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import gc
 import os
 import random
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
-import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
-from graphgym_srnc.core.environment import limited
-from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.shared import label_density
+
+if TYPE_CHECKING:
+    import torch
+    from torch_geometric.data import Data
+
+    from graphgym_srnc.core.task import ShiftTask
 
 
 def refused(key: str, function: Callable[..., Any], *args: Any, **options: Any) -> InputError:
@@ -108,6 +112,9 @@ def make_graph(
     num_nodes: int = 90, num_classes: int = 3, num_features: int = 12, seed: int = 0
 ) -> Data:
     """A planted partition with features that tell the class."""
+    import torch
+    from torch_geometric.data import Data
+
     generator = torch.Generator().manual_seed(seed)
     y = torch.arange(num_nodes) % num_classes
     chance = torch.where(y[:, None] == y, 0.15, 0.01)
@@ -124,6 +131,10 @@ def make_task(
     oracle: bool = True,
 ) -> ShiftTask:
     """A task of 90 nodes a graph; without ``unknown_nodes`` the unknown class stays empty."""
+    import torch
+
+    from graphgym_srnc.core.task import ShiftTask
+
     classes = num_known + int(open_set and unknown_nodes)
     source = make_graph(num_classes=classes)
     target = make_graph(num_classes=classes, seed=1) if two_graphs else source
@@ -162,9 +173,31 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+gc.disable()  # imports make little garbage
+
+
+def pytest_collection_finish() -> None:
+    """Leave what all tests import out of later collections of garbage, and have fewer of them."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``-n``, one process runs all fast tests of a file, so what they share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    if config.getoption("dist") == "load" and config.getoption("markexpr") == "not slow":
+        return LoadFileScheduling(config, log)
+    return None  # as ``--dist`` says
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """Results depend on threads, and several processes test at once."""
+    from graphgym_srnc.core.environment import limited
+
     with limited(1):
         yield
 
@@ -180,16 +213,37 @@ def no_wait_for_the_disk():
 @pytest.fixture(scope="session", autouse=True)
 def few_steps():
     """In this process, cluster GNNs learn modularity alone for few steps."""
+    from graphgym_srnc.methods import srnc
+    from graphgym_srnc.methods.shared import label_density
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(srnc, "PRETRAIN_STEPS", 40)
         patch.setattr(label_density, "STEPS", 20)
         yield
 
 
+@pytest.fixture(scope="module")
+def hardly_pretrained():
+    """Those steps are three, where a test does not look at how good a model is."""
+    from graphgym_srnc.methods import srnc
+    from graphgym_srnc.methods.shared import label_density
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(srnc, "PRETRAIN_STEPS", 3)
+        patch.setattr(label_density, "STEPS", 3)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     """Its draws are the same whichever tests ran before it."""
-    torch.manual_seed(0)
+    import numpy as np
+    import torch
+
+    if torch.cuda.is_available():
+        torch.manual_seed(0)
+    else:  # torch.manual_seed would note this call with its whole stack, for a GPU to come
+        torch.default_generator.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
 
@@ -238,9 +292,15 @@ def gym():
 
 @pytest.fixture
 def few_numbers(monkeypatch) -> None:
-    """Discovery tries at most four numbers of new clusters, where a test does not look at them."""
-    monkeypatch.setattr("graphgym_srnc.own.discover.number.BEYOND", 4)
-    monkeypatch.setattr("graphgym_srnc.own.discover.number.HALVES", 1)
+    """Discovery tries at most four numbers of new clusters and draws a linear map.
+
+    That is for tests which look at neither.
+    """
+    from graphgym_srnc.own.discover import clusters, number
+
+    monkeypatch.setattr(number, "BEYOND", 4)
+    monkeypatch.setattr(number, "HALVES", 1)
+    monkeypatch.setattr(clusters, "PROJECTION", "pca")
 
 
 @pytest.fixture
@@ -252,6 +312,7 @@ def without_figures(monkeypatch) -> None:
 @pytest.fixture
 def unchanged_globals():
     """A command run in this process leaves torch and GraphGym as they were."""
+    import torch
     from torch_geometric.graphgym.config import cfg
 
     threads = torch.get_num_threads()

@@ -10,14 +10,13 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import pytest
 import torch
 from torch import Tensor
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from graphgym_srnc.backbones import sparse
 
@@ -91,6 +90,19 @@ class There(Tensor):
         raise RuntimeError(f"{func} where the device is not pretended")
 
 
+def mapped(change: Callable[[Tensor], Any], value: Any) -> Any:
+    """Arguments or results of an operator, whose tensors may be in lists, with changed tensors."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return [mapped(change, one) for one in value]
+    return value
+
+
+def held(tensor: Tensor) -> Tensor:
+    return tensor.here if isinstance(tensor, There) else tensor
+
+
 class Pretend(TorchDispatchMode):
     """Runs operators; ``waits`` lists those that waited while ``noting``, each with its caller."""
 
@@ -102,7 +114,8 @@ class Pretend(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func._schema.name.removeprefix("aten::").removesuffix("_")
         kwargs = dict(kwargs or {})
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        tensors: list[Tensor] = []
+        mapped(tensors.append, [*args, *kwargs.values()])
         there = [tensor for tensor in tensors if isinstance(tensor, There)]
         mixed = bool(there) and any(
             tensor.dim() for tensor in tensors if not isinstance(tensor, There)
@@ -133,15 +146,14 @@ class Pretend(TorchDispatchMode):
         if wanted:
             kwargs["device"] = torch.device("cpu")
         out = func(
-            *tree_map_only(There, lambda tensor: tensor.here, args),
-            **tree_map_only(There, lambda tensor: tensor.here, kwargs),
+            *mapped(held, args), **{key: mapped(held, value) for key, value in kwargs.items()}
         )
         if comes_back or not (there or wanted == "pretend"):
             return out
         # An operator in place gives back the very tensor that it was given.
         given = {id(tensor.here): tensor for tensor in there}
-        return tree_map_only(
-            Tensor, lambda tensor: given[id(tensor)] if id(tensor) in given else There(tensor), out
+        return mapped(
+            lambda tensor: given[id(tensor)] if id(tensor) in given else There(tensor), out
         )
 
     @staticmethod

@@ -45,7 +45,10 @@ FITTED = ["CMD", "DANN", "DOC", "ERM", "IID", "OpenWGL", "PGL", "SRNC", "SRNCPlu
 """Estimators of each kind; tests/test_contract.py has all methods."""
 PAGE = (ROOT / "docs/how-to/python.md").read_text(encoding="utf-8")
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.usefixtures("hardly_pretrained"),
+]
 
 
 @pytest.fixture(scope="module")

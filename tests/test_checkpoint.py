@@ -21,6 +21,8 @@ from graphgym_srnc.io import atomic, records, store, tensors
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
+pytestmark = pytest.mark.usefixtures("hardly_pretrained")
+
 IN_BATCHES = {"batch_size": 6, "fanout": 3}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, "gcnconv", {}) for name in methods.names()),

@@ -77,6 +77,12 @@ def three_methods(tmp_path_factory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def their_table(three_methods) -> compare.Table:
+    """Their comparison without options."""
+    return table_of(three_methods)
+
+
 # Numbers.
 
 
@@ -137,8 +143,8 @@ def test_printed_names_are_those_of_the_classes(method):
     assert names.method_name(method, "sageconv") == name
 
 
-def test_marks_and_ranks_against_scipy(three_methods):
-    found = table_of(three_methods)
+def test_marks_and_ranks_against_scipy(three_methods, their_table):
+    found = their_table
     ranked = ("erm", "pgl", "srnc")
     best = max(ranked, key=lambda row: np.mean(SCORES[row]))
     others = [row for row in ranked if row != best]
@@ -268,9 +274,9 @@ def test_a_row_that_finds_no_unknown_class_does_not_compete(tmp_path):
     assert table_of(tmp_path / "old").metrics == ("micro_f1", "unknown_recall")
 
 
-def test_what_cannot_be_averaged_is_not_averaged(tmp_path, three_methods):
+def test_what_cannot_be_averaged_is_not_averaged(tmp_path, their_table):
     head = ["method", "CiteSeer", "Cora", "mean", "rank"]
-    assert tables.means(table_of(three_methods), "micro_f1").head == head
+    assert tables.means(their_table, "micro_f1").head == head
     store_runs(tmp_path, "one", [0.5], task="synthetic/open_set")
     alone = table_of(tmp_path)
     (grid,) = tables.grids(alone)
@@ -634,16 +640,18 @@ def test_several_scores_are_one_table_that_explains_itself(three_methods):
     assert re.search(r"\n(SRNC|PGL\+GCN) & \\textbf\{.*\} & 1\.\d ", alone)
 
 
-def test_files_and_notes_of_the_command(tmp_path, three_methods, capsys):
-    found = table_of(three_methods)
+def test_files_and_notes_of_the_command(tmp_path, three_methods, their_table, capsys):
+    found = their_table
     out = tmp_path / "out"
     out.mkdir()
-    for suffix, form in render.SUFFIXES.items():
-        assert main(["compare", str(three_methods), "--out", str(out / f"t{suffix}")]) == 0
-        assert (out / f"t{suffix}").read_text() == render.FORMATS[form](found, list)
     assert main(["compare", str(three_methods), "--format", "csv"]) == 0
     assert capsys.readouterr().out.endswith(render.to_csv(found))
-    assert main(["compare", str(three_methods), "--figure", str(out / "ranks.png")]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compare, "table", lambda *words: found)  # the same one, in each form
+        for suffix, form in render.SUFFIXES.items():
+            assert main(["compare", str(three_methods), "--out", str(out / f"t{suffix}")]) == 0
+            assert (out / f"t{suffix}").read_text() == render.FORMATS[form](found, list)
+        assert main(["compare", str(three_methods), "--figure", str(out / "ranks.png")]) == 0
     for column in ("Cora", "CiteSeer"):
         assert (out / f"ranks-{column}.png").read_bytes().startswith(b"\x89PNG")
     home = store_runs(tmp_path, "a", [0.5, 0.6], "-2+3")

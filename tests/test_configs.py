@@ -96,11 +96,11 @@ def test_shipped_configs_are_found_and_set_nothing_in_vain(configs):
 
 
 @pytest.mark.parametrize("name", sorted({*KINDS}))
-def test_config_runs_on_files_as_they_are_published(gym, name, tmp_path, published):
+def test_config_runs_on_files_as_they_are_published(gym, name, tmp_path, published, configs):
     words = []
     if name == "own":
         words = ["dataset.name", str(published / "own"), "file.num_test", "10"]
-    cfg = load_config(name, [*small(load_config(name)), *words])
+    cfg = load_config(name, [*small(configs[name]), *words])
     _, record = fit(cfg, build_task(cfg))
     assert len(record.history) <= 2 and 0 <= record.test["micro_f1"] <= 1
 

@@ -30,6 +30,8 @@ from graphgym_srnc.data.networks import OCNNC
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
+pytestmark = pytest.mark.usefixtures("hardly_pretrained")
+
 SMALL = {"labels_per_class": 5, "num_val": 20, "num_test": 30, "num_nodes": 90}
 SMALL |= {"num_classes": 3, "num_features": 12, "num_unseen": 1, "scale": 0.002}
 FILES = {"path": "given.npz", "source": "a.npz", "target": "b.npz"}

@@ -26,17 +26,17 @@ MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
     # estimator, and its most gradient steps and sparse products per step
     "ERM": (ERM(steps=30), 60, 1.1),
-    "PGL": (PGL(enlarging=0.3), 400, 1.8),
-    "SRNC": (SRNC(rounds=2), 410, 1.6),
-    "SRNCPlus": (SRNCPlus(rounds=2, steps=30, fit_steps=9, cluster_steps=9), 960, 1.1),
+    "PGL": (PGL(enlarging=0.3, steps=20), 80, 1.9),
+    "SRNC": (SRNC(rounds=2, pretrain_steps=20, steps=20), 130, 1.7),
+    "SRNCPlus": (SRNCPlus(rounds=2, steps=15, fit_steps=5, cluster_steps=5), 422, 1.25),
 }
 
 
 @pytest.fixture
 def counts(monkeypatch):
     """Numbers of gradient steps and of sparse products since the test began."""
-    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 150)
-    monkeypatch.setattr(label_density, "STEPS", 100)
+    monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 30)
+    monkeypatch.setattr(label_density, "STEPS", 20)
     found = {"steps": 0, "products": 0}
     step = torch.optim.Adam.step
     product = Sparse.__matmul__
@@ -152,6 +152,7 @@ def test_groups_of_labels_are_learned_from_a_sample(monkeypatch):
     assert learned == {500: 1}
 
 
+@pytest.mark.usefixtures("few_numbers")
 @pytest.mark.parametrize("command", ["predict", "discover"])
 def test_a_graph_folder_is_read_once(command, own_run, tmp_path, monkeypatch):
     monkeypatch.chdir(own_run)

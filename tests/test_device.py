@@ -22,6 +22,8 @@ from graphgym_srnc.methods.shared import training
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train import trainer
 
+pytestmark = pytest.mark.usefixtures("hardly_pretrained")
+
 on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 BATCHES = [
     (name, kind, {"batch_size": 40, "fanout": 2})

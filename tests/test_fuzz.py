@@ -53,6 +53,7 @@ def test_a_damaged_graph_is_read_or_refused(name, place, cut, new):
             shifts.find("file")(path=str(path), labels_per_class=2, num_val=3, num_test=3)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_names_of_strangers_steer_nothing(tmp_path, unchanged_globals, monkeypatch, capsys):
     """Classes, words, ids, titles and experiments with markup, formulas and commands, through a run
     and all that is made of it."""

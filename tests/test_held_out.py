@@ -41,7 +41,8 @@ WRONG = [*range(0, 30, 6)]
 
 def own_run(folder: Path, name: str, *words: str) -> int:
     """The status of a run on the graph of a folder."""
-    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", name, "--no-figures"]
+    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", name]
+    command += ["--no-figures", "--no-tensorboard"]
     return main([*command, "dataset.name", str(folder / "g.pt"), *words])
 
 
@@ -524,14 +525,15 @@ def test_an_explanation_follows_a_probability_through_the_mixture(run_with_wrong
     )
 
 
-def test_the_steps_of_a_known_class_end_at_its_calibrated_probability(run_with_wrong_labels):
-    path = run_with_wrong_labels
-    command = f"run --cfg own --out-dir {path} --name closed --no-figures --no-tensorboard"
-    keys = f"dataset.name {path / 'g.pt'} file.open_set False {FEW}"
-    assert main([*command.split(), *keys.split()]) == 0
-    loaded = build.load_model(path / "closed")
+def test_the_steps_of_a_known_class_end_at_its_calibrated_probability(tmp_path):
+    graph = make_graph(num_nodes=120)
+    graph.y[80:] = -1
+    graph.train_mask = torch.arange(120) < 80
+    few = {"rounds": 1, "steps": 5, "fit_steps": 2, "cluster_steps": 2}
+    SRNCPlus(open_set=False, **few).fit(graph).save(tmp_path / "closed.pt")
+    loaded = model.load(tmp_path / "closed.pt")
     for node in range(3):
-        found = explain(loaded, build.task_of(loaded).target, node)
+        found = explain(loaded, graph, node)
         assert [*found.steps][-1] == "after calibration"
         assert found.steps["after calibration"] == float(found.posterior[found.label])
 
@@ -585,11 +587,12 @@ def test_masked_classes_need_test_nodes(run_with_wrong_labels):
     assert own_run(run_with_wrong_labels, "masked", *masked) == 2
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_an_estimator_says_how_good_it_is_on_held_out_labels(tmp_path):
     graph = make_graph(num_nodes=120)
     graph.train_mask = torch.arange(120) < 60
     graph.y[60:] = -1
-    fitted = SRNCPlus(rounds=1, steps=30, fit_steps=5, cluster_steps=5).fit(graph)
+    fitted = SRNCPlus(rounds=1, steps=5, fit_steps=2, cluster_steps=2).fit(graph)
     found = fitted.scores_["held_out"]
     assert found["labels"] == found["of"] == 60
     assert found["low"] <= found["accuracy"] <= found["high"]

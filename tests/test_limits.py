@@ -24,7 +24,7 @@ GRAPH = make_graph()
 FIELDS = {"x": GRAPH.x, "edge_index": GRAPH.edge_index, "y": GRAPH.y}
 NUM_NODES = len(GRAPH.x)
 SIZES = {"labels_per_class": 3, "num_val": 6, "num_test": 9}
-ZEROS = torch.zeros(2**18, 128)  # 128 MiB
+ZEROS = torch.zeros(2**16, 128)  # 32 MiB
 
 
 def deflated(path: Path) -> None:
@@ -47,7 +47,7 @@ def sparse(path: Path) -> None:
 
 def excel(path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("more", bytes(2**27))
+        archive.writestr("more", bytes(2**25))
 
 
 HOSTILE: dict[str, Any] = {
@@ -57,15 +57,15 @@ HOSTILE: dict[str, Any] = {
     "deflated.npz": lambda path: np.savez_compressed(path, **FIELDS | {"x": ZEROS}),
     "zeros.xlsx": excel,
 }
-"""What takes at least 128 MiB once it is read, in less than 2 MB."""
+"""What takes at least 32 MiB once it is read, in less than 0.5 MB."""
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_small_file_is_refused(name, tmp_path, monkeypatch):
     """It is refused before its content takes memory."""
     HOSTILE[name](tmp_path / name)
-    assert (tmp_path / name).stat().st_size < 2_000_000
-    monkeypatch.setattr(limits, "_memory", lambda: 2**26)
+    assert (tmp_path / name).stat().st_size < 500_000
+    monkeypatch.setattr(limits, "_memory", lambda: 2**24)
     read_it = read.table if name.endswith(".xlsx") else files.load
     with pytest.raises(InputError, match=f"^{name}: .*GiB of memory.*this machine has"):
         read_it(tmp_path / name)

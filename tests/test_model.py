@@ -116,6 +116,7 @@ def test_a_layer_of_ones_own(gym, tmp_path):
 @pytest.mark.parametrize("mode", ["srnc", "iid"])
 def test_the_file_alone_gives_an_estimator(gym, tmp_path, mode):
     words = ["optim.base_lr", "0.02", "gnn.layer_type", "gatconv", "seed", "3"]
+    words += [f"{mode}.steps", "5"]
     method, task, loaded = trained(gym, tmp_path, "train.mode", mode, *words)
     path = shutil.copy(tmp_path / "one" / "3" / "model.safetensors", tmp_path / "moved.pt")
     estimator = graphgym_srnc.load(path)

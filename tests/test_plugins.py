@@ -330,7 +330,8 @@ def test_metric_best_selects_the_episode(gym, task, best):
         (torch.cat(pred).argmax(1) == 0).float().mean()
     )
     register.metric_dict["undefined"] = lambda true, pred, task_type: float("nan")
-    words = "erm.rounds 4 train.max_episodes -1 custom_metrics [first_class,undefined]".split()
+    words = "erm.rounds 4 erm.steps 5 train.max_episodes -1".split()
+    words += ["custom_metrics", "[first_class,undefined]"]
     _, record = gym.fit(gym.load_config("testing/erm", [*words, "metric_best", best]), task)
     name = "micro_f1" if best == "accuracy" else best
     found = [episode.val.get(name, 0.0) for episode in record.history]

@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -333,24 +334,27 @@ def test_parquet(tmp_path, monkeypatch):
         arguments.check_out("--out", tmp_path / "b.parquet", False)
 
 
-@pytest.mark.parametrize("command", ["predict", "discover"])
-def test_a_damaged_seed_is_not_replaced_by_the_next(tmp_path, capsys, command):
+@pytest.mark.usefixtures("few_numbers")
+def test_a_damaged_seed_is_not_replaced_by_the_next(tmp_path, capsys):
     """Also if the folder of the run itself is given, and if nothing but its checksum is gone."""
     words = ["run", "--cfg", "testing/erm", "--name", "two", "--repeat", "2", "--no-figures"]
     words += ["--no-tensorboard", "--out-dir", str(tmp_path), "erm.steps", "3"]
     assert main(words) == 0
     home = tmp_path / "two"
+    outputs = {"predict": tmp_path / "out.csv", "discover": tmp_path / "out.html"}
+    commands = [[name, "--out", str(out)] for name, out in outputs.items()]
     record = bytearray((home / "0" / "result.json").read_bytes())
     record[300] ^= 1
     (home / "0" / "result.json").write_bytes(record)
-    out = ["--out", str(tmp_path / "out.csv" if command == "predict" else tmp_path / "out.html")]
     capsys.readouterr()
-    for run in (home, home / "0"):
+    for (command, *out), run in product(commands, (home, home / "0")):
         error = refusal(main([command, str(run), *out]), capsys)
         assert str(home / "0" / "result.json") in error and "damaged" in error
     (home / "0" / "SHA256SUMS").unlink()
-    assert "cannot be verified" in refusal(main([command, str(home), *out]), capsys)
-    assert main([command, str(home / "1"), *out]) == 0
+    for command, *out in commands:
+        assert "cannot be verified" in refusal(main([command, str(home), *out]), capsys)
+        assert main([command, str(home / "1"), *out]) == 0
+        capsys.readouterr()
 
 
 def test_a_label_that_every_fold_learned_has_no_held_out_prediction():

@@ -20,6 +20,8 @@ from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.train import trainer
 
+pytestmark = pytest.mark.usefixtures("hardly_pretrained")
+
 EXAMPLES = max(2, int(os.environ.get("GRAPHGYM_SRNC_FUZZ") or 0) // 200)
 """Tasks a method and kind of shift."""
 

@@ -13,7 +13,10 @@ from graphgym_srnc import api, load
 from graphgym_srnc.methods.shared.scores import SCORES
 from graphgym_srnc.train.metrics import classification_scores, detection_scores
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.usefixtures("hardly_pretrained"),
+]
 
 CASES = [(name, {}) for name in ESTIMATORS if name != "IID"]
 CASES += [("ERM", {"confidence": score}) for score in SCORES]
@@ -53,10 +56,11 @@ def test_every_score_can_be_computed_again(tmp_path, name, options):
     graph = words(3 if closed else 4, 3)
     model = tiny_estimator(name, open_set=not closed, **options).fit(graph)
     model.save(tmp_path / "model.pt")
+    loaded = load(tmp_path / "model.pt")
     for part in ("val", "test"):
         nodes = np.flatnonzero(graph[f"{part}_mask"])
         stored = model.scores_[part]
-        for one in (model, load(tmp_path / "model.pt")):
+        for one in (model, loaded):
             found = again(one, graph, nodes)
             assert {*found} == {*stored}
             for key, value in found.items():

@@ -111,6 +111,7 @@ def test_keys_in_the_text_exist(gym):
                 assert name in cfg[section], f"{page.name}: {key}"
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_python_api(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main("data example demo --nodes 400 --labelled 0.3".split()) == 0

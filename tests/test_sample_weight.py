@@ -7,14 +7,18 @@ import pytest
 import torch
 from conftest import make_graph, make_task, refused
 from sklearn.utils.class_weight import compute_sample_weight
-from tasks import task_for, tiny_estimator
+from tasks import task_for, tiny_estimator, tiny_method
 from torch.nn import functional as F
 
 from graphgym_srnc import api
+from graphgym_srnc.api.weights import weighted
 from graphgym_srnc.methods.shared.training import cross_entropy
 
 WEIGHING = sorted(cls.__name__ for cls in api.estimators().values() if cls._method.weighs_labels)
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.usefixtures("hardly_pretrained"),
+]
 COUNTS = torch.arange(90) % 3
 
 
@@ -86,6 +90,13 @@ def test_class_weights_are_scikit_learns(given):
     words = given if given == "balanced" else {"abc"[key]: value for key, value in given.items()}
     again = tiny_estimator("ERM", class_weight=words, **options).fit(named, sample_weight=own)
     np.testing.assert_array_equal(again.predict_proba(named), one.predict_proba(graph))
+
+
+def test_equal_weights_are_none():
+    task = make_task()
+    given = tiny_method("erm"), task, [0, 1]
+    assert weighted(*given, np.full(90, 2.0), None) is task
+    assert weighted(*given, np.arange(90.0), None) is not task
 
 
 def test_wrong_weights_are_refused():

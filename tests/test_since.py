@@ -110,6 +110,7 @@ def discovery(num_new: int) -> tuple[np.ndarray, clusters.Discovery]:
     return graph.x.numpy(), found.discovery
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_names_maximise_similarity():
     """All assignments by brute force, of clusters to two free classes or to none."""
     _, found = discovery(3)
@@ -131,6 +132,7 @@ def test_names_maximise_similarity():
     assert since.carried_names(named, classes, similarity) == {}, "no earlier class is free"
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_what_the_nodes_of_a_class_were_before():
     """Known class c was unknown before; 20 nodes are new, and 5 nodes of a were of b."""
     x, found = discovery(1)
@@ -168,6 +170,7 @@ def test_what_the_nodes_of_a_class_were_before():
     assert not other.moves and not other.columns and "predicted" in other.notes[-1]
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_similarities_by_hand():
     x, found = discovery(2)
     group = np.arange(300) % 4
@@ -227,10 +230,11 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
         made = feedback.Labels(graph.y, [""] * 400, set())
         feedback.write(tmp_path / month, graph, made)
         words = f"run --cfg own --name run_{month} dataset.name {month} gnn.dim_inner 16"
-        words += f" --no-figures --no-tensorboard srnc_plus.abstain {month == 'may'}"
-        words += " optim.base_lr 0.03"
+        words += " --no-figures --no-tensorboard optim.base_lr 0.03"
         own = SHORT.keys() - {"hidden", "lr"}
-        words += "".join(f" srnc_plus.{key} {SHORT[key]}" for key in own)
+        of_june = "".join(f" srnc_plus.{key} {SHORT[key]}" for key in own)
+        of_june += " srnc_plus.abstain False"
+        words += " train.mode erm erm.steps 50" if month == "may" else of_june
         assert main(words.split()) == 0
     capsys.readouterr()
     words = "discover results/run_june --new 2 --since results/run_may".split()

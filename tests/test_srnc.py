@@ -102,7 +102,7 @@ def test_source_posteriors(mode):
 def test_validation_does_not_move_the_threshold(monkeypatch):
     monkeypatch.setattr(srnc, "PRETRAIN_STEPS", 3)
     task = synthetic_task()
-    method = started_method("srnc", synthetic_task(), steps=20)
+    method = started_method("srnc", synthetic_task(), steps=20, pretrain_steps=5)
     method.episode()
     scores = method.predict(task.target)
     label = scores[task.val, :2].argmax(1)

@@ -198,12 +198,12 @@ def test_projector_serves_each_run(drawn, tmp_path):
         assert np.allclose(near, far, atol=1e-3)
 
 
-def test_watching_changes_no_number(tmp_path):
+def test_watching_changes_no_number(drawn, tmp_path):
     def numbers(record: trainer.RunRecord) -> list:
         return [(episode.losses, episode.val, episode.test) for episode in record.history]
 
     plain, _ = fit()
-    watched = watch(tmp_path)
+    _, watched = drawn
     watch(tmp_path / "none", tensorboard=False, figures=False)
     assert not (tmp_path / "none").exists()
     assert numbers(plain) == numbers(watched) and plain.best == watched.best

@@ -12,11 +12,19 @@ import torch
 from conftest import refused, within_errors
 from scipy.stats import chisquare
 from sklearn.metrics import accuracy_score
-from tasks import DENSE_GRAPH, biased_encoder, logits_of, pyg_layer, synthetic_task, tiny_method
+from tasks import (
+    DENSE_GRAPH,
+    biased_encoder,
+    known_options,
+    logits_of,
+    pyg_layer,
+    synthetic_task,
+    tiny_method,
+)
 from torch_geometric.data import Data
 from torch_geometric.nn import APPNP, SGConv
 
-from graphgym_srnc import api
+from graphgym_srnc import api, methods
 from graphgym_srnc.backbones import Batches, Graph, infer
 from graphgym_srnc.backbones.sign import HopFeatures
 from graphgym_srnc.data.cleaning import clean
@@ -297,6 +305,9 @@ def test_a_task_carries_weights(tmp_path):
 # ---- methods ----
 
 
+FEW = {"rounds": 1, "steps": 40, "pretrain_steps": 40, "fit_steps": 10, "cluster_steps": 10}
+
+
 @pytest.mark.parametrize("name", ["erm", "srnc", "srnc_plus"])
 def test_weights_tell_classes_that_links_do_not(name):
     """Edges join classes at random, and heavy ones join equal classes."""
@@ -305,7 +316,8 @@ def test_weights_tell_classes_that_links_do_not(name):
         graph = planted()
         if kind == "none":
             del graph.edge_weight
-        options = {"hidden": 16, "open_set": False, "random_state": 0}
+        options = {"hidden": 16, "open_set": False, "random_state": 0, "lr": 0.03}
+        options |= known_options(methods.find(name), FEW)
         model = api.estimator(name)(**options).fit(graph)
         test = ~(graph.train_mask | graph.val_mask)
         scores[kind] = accuracy_score(graph.y[test], model.predict(graph)[test])

@@ -50,6 +50,17 @@ def own() -> None:
     warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
 
 
+@functools.lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """The loaded libraries that use threads, which are found again after each import.
+
+    To find them takes longer than a prediction for a small graph.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextlib.contextmanager
 def limited(number: int) -> Iterator[None]:
     """Let torch and the libraries of numpy, scipy and scikit-learn use a number of threads.
@@ -57,13 +68,12 @@ def limited(number: int) -> Iterator[None]:
     Their numbers are restored afterwards.
     """
     import torch  # commands import this module before anything slow
-    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     if owned:  # which libraries that are loaded later read
         os.environ.update(dict.fromkeys(VARIABLES, str(number)))
     try:
-        with threadpool_limits(number):
+        with _libraries(len(sys.modules)).limit(limits=number):
             torch.set_num_threads(number)
             yield
     finally:

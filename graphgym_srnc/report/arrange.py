@@ -205,7 +205,8 @@ def _labels(runs: DataFrame, keys: Sequence[str]) -> pandas.Series:
     # A method of one backbone has the same name whether the backbone is a key of the rows or not.
     alone = runs.groupby("method")["backbone"].nunique() == 1
     number = _numbered(runs, keys)
-    first = runs[~number.duplicated()].to_dict("records")
+    read = [*dict.fromkeys([*keys, "method", "backbone", "dataset.format"])]
+    first = runs.loc[~number.duplicated(), read].to_dict("records")
     labels = [_label(keys, run, alone[run["method"]], brief=True) for run in first]
     if len(set(labels)) < len(labels):
         labels = [_label(keys, run, alone[run["method"]], brief=False) for run in first]

@@ -320,6 +320,8 @@ def _lost(found: Collection, runs: DataFrame) -> list[Lost]:
     """The runs without a result."""
     out = []
     for one in found.experiments:
+        if not one.failures:
+            continue
         own = runs.loc[runs["experiment"] == one.name, ["row", "column"]].drop_duplicates()
         place = tuple(own.iloc[0]) if len(own) == 1 else None
         kinds: dict[str, list[int]] = {}

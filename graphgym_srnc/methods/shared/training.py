@@ -56,6 +56,7 @@ def minimise(
     terms: dict[str, Tensor] = {}
     history: list[Tensor] = []
     model.train()
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
     is_on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
     with parallel.own_draws() as is_alone:
         for _ in progress.steps(steps):
@@ -64,9 +65,10 @@ def minimise(
             if is_alone and is_on_cpu and not math.isfinite(total.item()):
                 check_finite({name: term.item() for name, term in terms.items()})
                 check_finite({"the sum of all terms": total.item()})
-            optimizer.zero_grad()
+            for parameter in parameters:
+                parameter.grad = None
             total.backward()
-            parallel.average(p for group in optimizer.param_groups for p in group["params"])
+            parallel.average(parameters)
             optimizer.step()
             if until_converged:
                 history.append(total.detach())

@@ -29,6 +29,7 @@ from graphgym_srnc.own.discover.candidates import Seeds
 from graphgym_srnc.own.discover.representation import links
 from graphgym_srnc.plots import embedding
 
+PROJECTION = "tsne"  # of the map
 ANCHORS = 1000  # nodes that t-SNE places, since its time is most of that of a page
 CHANCE = 2.0  # links inside a cluster, in multiples of those by chance, below which it is mixed
 LOOSE = 0.9  # cohesion of a mixed cluster, in multiples of the lowest one of a known class
@@ -358,7 +359,7 @@ def layout(discovery: Discovery) -> np.ndarray:
     lies among the three of these nodes that are most similar to it, at a small random distance."""
     state = discovery.state.numpy()
     shown = embedding.sample(len(state), ANCHORS)
-    placed = embedding.map_2d(state[shown], "tsne")
+    placed = embedding.map_2d(state[shown], PROJECTION)
     near = KNeighborsRegressor(min(3, len(shown)), weights="distance").fit(state[shown], placed)
     points = near.predict(state)
     # Nodes among the same three do not hide each other.
