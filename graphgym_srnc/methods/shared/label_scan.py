@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.cluster.hierarchy import linkage
-from scipy.stats import chi2, poisson
+from scipy.special import gammaincc, gammaincinv
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -51,7 +50,7 @@ class FewLabels(NamedTuple):
     @property
     def p_alone(self) -> float:
         """p-value of so few labels in this group, if it alone had been looked at."""
-        return float(poisson.cdf(self.found, self.expected))
+        return float(gammaincc(self.found + 1, self.expected))
 
 
 class Scan:
@@ -104,7 +103,7 @@ class Scan:
 
     def _bound(self, found: np.ndarray) -> np.ndarray:
         """Upper bound of the ratio of found ``[..., G]`` to expected labels of each group."""
-        most = chi2.ppf(CONFIDENCE, 2 * np.arange(found.max() + 1) + 2) / 2
+        most = gammaincinv(np.arange(found.max() + 1) + 1, CONFIDENCE)
         bound = most[found] / self.expected.clip(min=1e-12)
         return np.where(self.is_small, bound, np.inf)
 
@@ -153,6 +152,8 @@ def groups(means: np.ndarray) -> np.ndarray:
 
     The groups are the leaves and their merges by Ward's method.
     """
+    from scipy.cluster.hierarchy import linkage  # slow import, needed by own graphs only
+
     inside = [*np.eye(len(means), dtype=int)]
     if len(means) > 1:
         for first, second in linkage(means, "ward")[:, :2].astype(int):
