@@ -286,7 +286,8 @@ READ: dict[str, Callable[[Net], Files]] = {
 # Of which some graphs allow another reading.
 NEIGHBOURS = [name for name in READ if name.startswith("neighbours")]
 PERHAPS = dict.fromkeys(NEIGHBOURS, r"`ends=\('1', '\*'\)`")
-PERHAPS |= {"no header": "`header=True` or `header=False`"}  # of 0 and 1
+# A first link from 0 to 1 may be the header of a matrix.
+PERHAPS |= dict.fromkeys(("no header", "header in a comment"), "`header=True` or `header=False`")
 PERHAPS |= {"all pairs with a value": "no link with `weight='value'`"}
 
 
