@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
 MOST = 0.8  # share of the labels from which one of three classes or more may mean "no label"
 TELLING = 30  # number of links between labelled nodes from which their homophily is printed
-MANY_SINGLE = 0.1  # share of nodes without a link from which a remedy is told
+MANY_SINGLE = 0.1  # share of nodes without a link from which a remedy is named
 LOW = " If you expected more, check that the links name the right ids."
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
 RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns

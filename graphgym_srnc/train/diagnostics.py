@@ -223,7 +223,7 @@ def lost_classes(task: ShiftTask, predicted: Tensor) -> str:
     """A sentence if hardly any other nodes of one graph are predicted as a class with labels.
 
     Args:
-        task: the task; with two graphs, or with many labels, nothing is told.
+        task: the task; with two graphs, or with many labels, there is no sentence.
         predicted: predicted classes of all nodes, ``[V]``.
     """
     given = torch.cat([task.train, task.val])
