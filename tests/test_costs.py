@@ -19,8 +19,7 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.core import text
 from graphgym_srnc.data import features, read, readings
 from graphgym_srnc.methods import srnc
-from graphgym_srnc.methods.shared import label_density
-from graphgym_srnc.methods.shared import label_scan as scan
+from graphgym_srnc.methods.shared import label_density, label_scan
 
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
@@ -144,11 +143,11 @@ def test_a_text_is_guarded_once_wherever_it_occurs(own_run, tmp_path, monkeypatc
 
 
 def test_groups_of_labels_are_learned_from_a_sample(monkeypatch):
-    monkeypatch.setattr(scan, "LEARNED", 500)
-    learned = counted(monkeypatch, scan, "kmeans", lambda unit, *_: len(unit))
+    monkeypatch.setattr(label_scan, "LEARNED", 500)
+    learned = counted(monkeypatch, label_scan, "kmeans", lambda unit, *_: len(unit))
     topics = torch.randn(2000, 4)
     label = torch.randint(-1, 2, (2000,))
-    scan.Scan(topics, torch.full((2000, 2), 0.5), label)
+    label_scan.Scan(topics, torch.full((2000, 2), 0.5), label)
     assert learned == {500: 1}
 
 

@@ -27,7 +27,7 @@ from graphgym_srnc.data import folder as graph_folder
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError, ShiftWarning
 from graphgym_srnc.io import records
-from graphgym_srnc.methods.shared import label_scan as scan
+from graphgym_srnc.methods.shared import label_scan
 from graphgym_srnc.methods.shared import topics as topics_of
 from graphgym_srnc.methods.shared.label_scan import Scan
 from graphgym_srnc.own.discover import (
@@ -357,7 +357,7 @@ def test_p_values_of_a_scan_are_uniform_or_larger():
 
 
 def test_groups_of_a_scan_are_disjoint_merges():
-    inside = scan.groups(np.array([[0.0], [0.1], [5.0], [5.2], [9.0]]))
+    inside = label_scan.tree(np.array([[0.0], [0.1], [5.0], [5.2], [9.0]]))
     assert inside.shape == (9, 5) and (inside[:5] == np.eye(5)).all()
     assert inside[5:].astype(int).tolist() == [
         [1, 1, 0, 0, 0],
@@ -370,7 +370,7 @@ def test_groups_of_a_scan_are_disjoint_merges():
     assert len(every.unique()) == len(every)
     assert [one.p_value for one in found] == sorted(one.p_value for one in found)
     none = Scan(torch.eye(3), torch.ones(3, 1), torch.full((3,), -1))
-    assert none.groups() == [] and scan.groups(np.zeros((1, 2))).tolist() == [[1.0]]
+    assert none.groups() == [] and label_scan.tree(np.zeros((1, 2))).tolist() == [[1.0]]
 
 
 @pytest.mark.usefixtures("few_numbers")
@@ -936,9 +936,9 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     said = "The model predicts no node as unknown. Candidates for new classes: "
     assert second.startswith(said) and "unusually few labels" in second
     page = (tmp_path / "few.html").read_text()
-    # What the first sentence says is not said again, and the warnings are below the map.
+    # What the first sentence says is not said again.
     assert page.count("so no node is predicted as unknown") == 0
-    assert page.index('id="map-canvas"') < page.index("labels may not show an unknown class")
+    assert page.count("labels may not show") == 1
     assert page.index(first.partition("(")[0]) < page.index("<h2>")
     nodes = list(csv.DictReader((tmp_path / "few.csv").open()))
     assert {row["class"] for row in nodes} == {"a", "b"} and any(

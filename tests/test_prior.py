@@ -18,6 +18,7 @@ from graphgym_srnc.losses.prior import (
     black_box_weights,
     effective_number,
     em_prior,
+    expected_labels,
     known_share,
     least_detectable_share,
     posterior_correlation,
@@ -155,6 +156,17 @@ def ranked(low: float, size: int = 200, seed: int = 0) -> tuple[torch.Tensor, to
     draw = np.random.default_rng(seed)
     ranks = draw.uniform(low, 1, size).round(2)  # some are equal
     return torch.from_numpy(ranks), torch.from_numpy(draw.uniform(size=size) < 0.4 + ranks / 2)
+
+
+def test_expected_labels_by_loops():
+    p = np.random.default_rng(0).dirichlet([1, 2, 3], 20)
+    labels = [0, 0, 2, 2, 2]  # the second class has none
+    want = [
+        sum(row[k] * labels.count(k) / sum(other[k] for other in p) for k in range(3)) for row in p
+    ]
+    got = expected_labels(torch.from_numpy(p), torch.tensor(labels))
+    np.testing.assert_allclose(got.numpy(), want)
+    assert float(got.sum()) == pytest.approx(len(labels))
 
 
 def test_the_least_detectable_share_is_that_of_the_level():

@@ -26,7 +26,7 @@ from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
 from graphgym_srnc.methods.shared.topics import features
-from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN
+from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN, TOO_SMALL
 from graphgym_srnc.own.discover import analysis, feedback, page, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import layout
@@ -242,6 +242,7 @@ def _warnings(model: TrainedModel, place: Place) -> list[str]:
     """
     found = records.warnings_of(model.result)
     found.pop(NO_UNKNOWN, None)
+    found.pop(TOO_SMALL, None)
     if place.task is not None and place.task.info.get("labels from discover"):
         found.pop("locality", None)
     return told([*found.values(), *predictions.notes(model, place.graph)])

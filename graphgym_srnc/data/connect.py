@@ -24,7 +24,7 @@ def connect(
     nodes: Nodes,
     pairs: pandas.DataFrame,
     reading: Reading,
-    labels: list[str] | None = None,
+    labels: list[str] | None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Edges ``[2, E]`` by numbers of the kept nodes, and their weights ``[E]`` if there are any.
 

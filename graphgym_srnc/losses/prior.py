@@ -258,6 +258,18 @@ def _nearest_good_rank(
     return float(near[(near - wanted).abs().argmin()])
 
 
+def expected_labels(p: Tensor, labels: Tensor) -> Tensor:
+    r"""Expected number of labels of each node, ``[V]``, if those of a class are drawn at random.
+
+    .. math:: e_j = \sum_k P_{jk} \frac{|D_k|}{\sum_l P_{lk}}
+
+    Args:
+        p: probabilities :math:`P` of the known classes, ``[V, N]``.
+        labels: classes of all labelled nodes :math:`D`, ``[n]``.
+    """
+    return p @ (labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12))
+
+
 def least_detectable_share(count: int, level: float) -> float:
     r"""Share of unknown nodes that ``count`` held-out labels show at a significance ``level``.
 

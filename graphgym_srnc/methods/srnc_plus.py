@@ -83,6 +83,7 @@ NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
     " is predicted as unknown."
 )
+TOO_SMALL = "detectable share"  # code of the next warning
 DETECTABLE = (
     "{:,} labels may not show an unknown class that has less than about {:.0f} % of the nodes, or"
     " that is much like a known class. If you know that there is one, set `abstain=False`, or label"
@@ -459,7 +460,7 @@ class SRNCPlus(ClusterMethod):
             count = len(ranks)
             least = least_detectable_share(count, SIGNIFICANT)
             self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, p_value)
-            self.warnings["detectable share"] = DETECTABLE.format(count, 100 * least)
+            self.warnings[TOO_SMALL] = DETECTABLE.format(count, 100 * least)
             self.reported.append("unknown share")
             return figures
         self.choose_share(found)

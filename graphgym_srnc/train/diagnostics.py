@@ -242,8 +242,8 @@ def lost_classes(task: ShiftTask, predicted: Tensor) -> str:
     if not lost:
         return ""
     return (
-        f"Hardly any other nodes are predicted as {listed(lost)}. Such a class is lost if more of"
-        " its nodes are there. Check its labels, and label more of its nodes."
+        f"Hardly any other nodes are predicted as {listed(lost)}. If the graph has more nodes of"
+        " such a class, the model misses them. Check its labels, and label more of its nodes."
     )
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphgym_srnc.backbones import EncoderSpec, Graph
+from graphgym_srnc.losses.prior import expected_labels
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, Clusters
 
 RESOLUTIONS = (1.0, 2.0)
@@ -26,12 +27,12 @@ class LabelDensity(nn.Module):
     With a cluster GNN :math:`Q_{ic}` trained on modularity alone and the classifier's posterior
     :math:`P_{ik}` over the known classes, the log density of a node is
 
-    .. math:: \sum_c Q_{ic} \log \frac{1 + \sum_{j \in D^s} Q_{jc}}{1 + \sum_j Q_{jc} e_j},
-        \qquad e_j = \sum_k P_{jk} \frac{|D^s_k|}{\sum_l P_{lk}}
+    .. math:: \sum_c Q_{ic} \log \frac{1 + \sum_{j \in D^s} Q_{jc}}{1 + \sum_j Q_{jc} e_j}
 
-    where :math:`e_j` is the expected number of labels of a node. The result is the mean over the
-    cluster GNNs. It is near 0 where labels are as dense as elsewhere and negative where they are
-    missing. The labels of each class are assumed to be drawn at random from its nodes.
+    where :math:`e_j` is the expected number of labels of a node, see :func:`expected_labels`. The
+    result is the mean over the cluster GNNs. It is near 0 where labels are as dense as elsewhere
+    and negative where they are missing. The labels of each class are assumed to be drawn at random
+    from its nodes.
 
     The arguments are those of :class:`Clusters`.
 
@@ -67,7 +68,7 @@ class LabelDensity(nn.Module):
             p: the classifier's posterior over the known classes, ``[V, N]``.
             train, labels: labelled nodes and their classes, ``[n]``.
         """
-        expected = p @ (labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12))
+        expected = expected_labels(p, labels)
         for member, q in enumerate(posteriors):
             self.log_density[member] = ((1 + q[train].sum(0)) / (1 + expected @ q)).log()
 

@@ -14,6 +14,7 @@ from scipy.special import gammaincc, gammaincinv
 from torch import Tensor
 from torch.nn import functional as F
 
+from graphgym_srnc.losses.prior import expected_labels
 from graphgym_srnc.methods.shared.topics import by_group, kmeans
 
 LEAF = 30  # mean number of nodes of the smallest groups
@@ -57,17 +58,14 @@ class Scan:
     r"""Labels of all groups of a tree of similar nodes.
 
     K-means forms small groups, the leaves, and Ward's method merges them. A group :math:`g` has
-    :math:`|D_g|` labels and expects
-
-    .. math:: E_g = \sum_{j \in g} \sum_k P_{jk} \frac{|D_k|}{\sum_l P_{lk}}
-
-    if the labels of each class are drawn at random from its nodes. Groups are compared by the upper
-    95 % bound of the ratio of both numbers, :math:`\chi^2_{0.95}(2 |D_g| + 2) / 2 E_g`. The
-    likelihood ratio of the reference prefers larger groups, which mix classes.
+    :math:`|D_g|` labels, and :func:`expected_labels` of its nodes sum to :math:`E_g`. Groups are
+    compared by the upper 95 % bound of the ratio of both numbers,
+    :math:`\chi^2_{0.95}(2 |D_g| + 2) / 2 E_g`. The likelihood ratio of the reference prefers larger
+    groups, which mix classes.
 
     Args:
         topics: ``[V, D]``.
-        known: probabilities :math:`P` of the known classes, ``[V, N]``.
+        known: probabilities of the known classes, ``[V, N]``.
         label: class of each labelled node, ``[V]``; -1 = none.
 
     Attributes:
@@ -90,10 +88,9 @@ class Scan:
         learned = kmeans(unit[np.sort(drawn)], count, 1).predict(unit)
         used, self.leaf = np.unique(learned, return_inverse=True)
         means = by_group(unit, self.leaf, len(used)) / np.bincount(self.leaf)[:, None]
-        self.inside = groups(means)
+        self.inside = tree(means)
         is_labelled = (label >= 0).numpy()
-        labels = label[label >= 0].bincount(minlength=known.size(1))
-        wanted = known.double() @ (labels / known.double().sum(0).clamp(min=1e-12))
+        wanted = expected_labels(known.double(), label[label >= 0])
         self.of_leaf = np.bincount(self.leaf, wanted.numpy())
         self.found = self.inside @ np.bincount(self.leaf[is_labelled], minlength=len(used))
         self.expected = self.inside @ self.of_leaf
@@ -147,12 +144,12 @@ class Scan:
         return nodes[(unit @ unit.mean(0)).argsort(descending=True, stable=True)]
 
 
-def groups(means: np.ndarray) -> np.ndarray:
+def tree(means: np.ndarray) -> np.ndarray:
     """Which of the leaves with ``means`` ``[L, D]`` each group of their tree contains, ``[G, L]``.
 
     The groups are the leaves and their merges by Ward's method.
     """
-    from scipy.cluster.hierarchy import linkage  # slow import, needed by own graphs only
+    from scipy.cluster.hierarchy import linkage  # slow import, which few commands need
 
     inside = [*np.eye(len(means), dtype=int)]
     if len(means) > 1:

@@ -130,19 +130,19 @@ def by_group(x: Matrix, group: np.ndarray, count: int) -> np.ndarray:
 
 def weighted(x: Matrix) -> Matrix:
     """Features ``[V, F]``; words weighted by inverse document frequency, in rows of length 1."""
+    from sklearn.preprocessing import normalize  # slow import, which few commands need
+
     matrix = x.astype(np.float64)
     if not are_words(matrix):
         return matrix
     present = np.asarray((matrix > 0).sum(0)).ravel()
     idf = np.log((1 + matrix.shape[0]) / (1 + present))
-    rows = sp.csr_array(matrix).multiply(idf).tocsr()
-    length = np.sqrt(rows.multiply(rows).sum(1))
-    return sp.csr_array(sp.diags_array(1 / np.where(length > 0, length, 1)) @ rows)
+    return normalize(sp.csr_array(matrix).multiply(idf).tocsr())
 
 
 def kmeans(unit: np.ndarray, number: int, restarts: int = 10, seed: int = 0) -> KMeans:
     """K-means of vectors of length 1, ``[n, D]``, which is spherical up to the centres' lengths."""
-    from sklearn.cluster import KMeans  # slow import, needed by own graphs only
+    from sklearn.cluster import KMeans  # slow import, which few commands need
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():

@@ -1,8 +1,9 @@
 """Clusters of a graph: nodes by predicted class, and new clusters of those that are unlike them.
 
-K-means splits the nodes that the model predicts as unknown, or if there are none, the least certain
-ones. Those of them that are closer to a known class are in no new cluster. All other nodes are in
-the cluster of their predicted class, so the sizes of clusters agree with the predictions.
+K-means splits the nodes that the model predicts as unknown. Those of them that are closer to a
+known class are in no new cluster. If there are none, new clusters are groups with few labels; in a
+graph without labels, k-means splits the least certain nodes. All other nodes are in the cluster of
+their predicted class, so the sizes of clusters agree with the predictions.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Cluster:
 
     Its newness, how likely it is a class of its own, is :math:`\bar P_u (1 - \phi / 2)`: its mean
     probability of the unknown class less up to half of it for edges that leave it. Of candidates
-    :math:`P_u` is 1 less the probability of the most probable class.
+    :math:`P_u` is the measure of ``Seeds``.
     """
 
     name: str  # class that it belongs to, or the name that a user gave to a new cluster, or ""

@@ -16,10 +16,11 @@ from matplotlib.colors import to_hex
 
 from graphgym_srnc.core.text import cut, plain, short
 from graphgym_srnc.data.describe import FEW
+from graphgym_srnc.methods.shared.label_scan import FewLabels
 from graphgym_srnc.methods.shared.topics import features
 from graphgym_srnc.own.discover import feedback, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
-from graphgym_srnc.own.discover.clusters import Discovery, layout
+from graphgym_srnc.own.discover.clusters import Cluster, Discovery, layout
 from graphgym_srnc.own.discover.likeness import likenesses
 from graphgym_srnc.own.discover.representation import links
 from graphgym_srnc.plots import embedding
@@ -181,7 +182,7 @@ def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[
     classes = [plain(name) for name in discovery.classes]
     new = "new" if discovery.seeds.predicted else "candidate"
     every = [f"known: {name}" for name in classes]
-    every += [f"{new} {_new_name(row)}" for row in found.new]
+    every += [f"{new} {_new_name(row.cluster, row.words)}" for row in found.new]
     below = [len(every), *range(known)]
     every.append("unknown, in no new cluster")
     colours = [*_around(places, discovery.cluster.numpy()[shown], known)]
@@ -200,14 +201,13 @@ def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[
 
 
 def _few_labels(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
-    """Nodes coloured by group with few labels, see ``scan.FewLabels``."""
+    """Nodes coloured by group with few labels, see ``FewLabels``."""
     count = len(found.also)
     group = np.full(len(found.discovery.cluster), count)
     names = []
     for k, row in enumerate(found.also):
         group[row.found.nodes.numpy()] = k
-        title = row.found.name or ", ".join(row.words[:2])
-        names.append(f"{row.found.number}: {short(title, LONGEST_LABEL)}".removesuffix(": "))
+        names.append(_new_name(row.found, row.words))
     names.append("all others")
     return _colouring(table.FEW_LABELS, group, shown, names, [*_colours(count), GREY], [count])
 
@@ -229,11 +229,11 @@ def _around(places: np.ndarray, group: np.ndarray, count: int) -> list[str]:
     return [hues[k * stride % count] for k in rank]
 
 
-def _new_name(row: table.Row) -> str:
-    """The number of a new cluster, and its name, or its first two words if both are short."""
-    words = ", ".join(row.words[:2])
-    name = row.cluster.name or (words if len(words) <= LONGEST_LABEL else row.words[0])
-    return f"{row.cluster.number}: {short(name, LONGEST_LABEL)}".removesuffix(": ")
+def _new_name(one: Cluster | FewLabels, words: Sequence[str]) -> str:
+    """The number of a cluster or group, and its name, or its first two words if both are short."""
+    both = ", ".join(words[:2])
+    name = one.name or (both if len(both) <= LONGEST_LABEL else words[0])
+    return f"{one.number}: {short(name, LONGEST_LABEL)}".removesuffix(": ")
 
 
 def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[Any]]:
@@ -244,7 +244,7 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
     drawn = found.discovery.cluster.numpy()[shown]
     texts = [short(name, LONGEST_LABEL) for name in found.discovery.classes]
     known = len(texts)
-    texts += [_new_name(row) for row in found.new]
+    texts += [_new_name(row.cluster, row.words) for row in found.new]
     sizes = np.bincount(drawn, minlength=len(texts))
     marks = []
     for place in sorted(range(len(texts)), key=lambda k: (k < known, -sizes[k])):

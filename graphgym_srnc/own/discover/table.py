@@ -48,8 +48,8 @@ SIGNIFICANT = 0.05  # p-value of a group with few labels
 
 MEANINGS = {
     P_UNKNOWN: "P(unknown): mean probability that a node of the cluster is of no known class",
-    MISSING: "missing labels: share of the labels that are missing in its nodes, if those of each"
-    " class were drawn at random; p: how likely chance leaves any group of nodes so few",
+    MISSING: "missing labels: share of the expected labels that it lacks, if those of each class"
+    " are drawn at random; p: probability that chance alone leaves some group as few",
     DOUBT: "doubt: 1 less the probability of the most probable known class, mean of the nodes",
 }
 ALSO = "Possibly also new: groups predicted as known classes that have few labels"
@@ -330,7 +330,7 @@ def on_first_group(discovery: Discovery, p_value: float) -> str:
         return ""
     return (
         f"Cluster 1 has fewer labels than chance explains (p = {groups[0].p_value:.2g}), a sign of"
-        f" a new class that the test of the model does not see (p = {p_value:.2g})."
+        f" a new class, but the test of the model shows none (p = {p_value:.2g})."
     )
 
 
@@ -358,7 +358,7 @@ def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]
 def on_number(fits: Mapping[int, Fit]) -> str:
     """Which numbers of new clusters fit; without fits, which groups are shown."""
     if not fits:
-        return f"{MOST} groups are shown at most. A larger number of new clusters shows the next."
+        return f"At most {MOST} groups are shown. A larger number of new clusters shows more."
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
     others = [number for number in even(fits) if number not in (1, best)]
