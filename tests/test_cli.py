@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -310,6 +312,36 @@ def test_ctrl_c_keeps_finished_runs(tmp_path, number, status):
     assert erm(tmp_path, "--repeat", str(len(kept) + 1), "--resume") == 0
     assert {seed: scores(tmp_path)[seed] for seed in kept} == kept
     assert len(scores(tmp_path)) == len(kept) + 1
+
+
+SWALLOWED = """
+import os, signal, time
+from graphgym_srnc.cli import main
+
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+
+received = []
+main._take_signals(received)
+try:
+    Dropped()
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("stopped by", received)
+"""
+
+
+def test_ctrl_c_is_not_lost_in_a_destructor():
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert (done.stdout, done.stderr) == ("stopped by [2]\n", "")
 
 
 def test_options_lists_keys_and_choices(capsys):

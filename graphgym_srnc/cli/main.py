@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -155,6 +156,17 @@ def _take_signals(received: list[int]) -> None:
         signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
+    def again(ignored: sys.UnraisableHookArgs) -> None:
+        """Python drops what is raised in a destructor or a weak reference's callback, so the same
+        signal is sent once more, a moment after it."""
+        if not received or not isinstance(ignored.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(ignored)
+            return
+        number = received.pop()
+        signal.signal(number, stop)
+        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+
+    sys.unraisablehook = again
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop)
