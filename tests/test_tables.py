@@ -109,6 +109,23 @@ def test_long_texts_and_many_nodes_have_no_parts_of_words(monkeypatch):
     assert "parts" not in features.learn(short, ["text"], features.TextOptions()).recipe
 
 
+def test_words_in_mixed_case_are_read_divided_too():
+    table = pandas.DataFrame(
+        {"text": ["readHTMLFile x_y, of McLeod", "file of a readhtmlfile", "leod"]}
+    )
+    made = features.learn(table, ["text"], features.TextOptions(min_nodes=1))
+    rows = made.blocks[0].toarray()
+    words = made.recipe["text"]["words"]
+    assert words == ["file", "html", "leod", "mc", "mcleod", "read", "readhtmlfile"]
+    assert (rows > 0).tolist() == [
+        [True] * 7,
+        [True] + [False] * 5 + [True],
+        [False] * 2 + [True] + [False] * 4,
+    ]
+    again = features.apply(made.recipe, table).blocks
+    assert all(np.allclose(a.toarray(), b.toarray()) for a, b in zip(again, made.blocks))
+
+
 def test_numbers_beside_text_are_half_as_long():
     """Text gives words and parts of words, and each other column is a block of its own."""
     table = pandas.DataFrame(TABLE)
@@ -145,7 +162,7 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([0, 1, 2], [3], [6])
     assert task.class_names == ("art", "law") and task.target.y[6] == task.unknown
     names = _names.of_folder(out, 8, task.num_features)
-    learnt = TfidfVectorizer(stop_words="english")
+    learnt = TfidfVectorizer(stop_words="english", sublinear_tf=True)
     assert names.ids == IDS and names.texts == TITLES
     expected = learnt.fit_transform(TITLES).toarray()
     words = learnt.get_feature_names_out().tolist()

@@ -27,13 +27,14 @@ ENDS = ("source node", "target node")  # columns of the links of networkx
 
 def from_frames(
     nodes: pandas.DataFrame,
-    edges: pandas.DataFrame,
+    edges: pandas.DataFrame | None = None,
     *,
     id: str = "",
     label: str = "",
     split: str = "",
     ends: Sequence[str] = (),
     weight: str = "",
+    link_by: Sequence[str] = (),
     text: Sequence[str] = (),
     numbers: Sequence[str] = (),
     categories: Sequence[str] = (),
@@ -50,7 +51,8 @@ def from_frames(
     Args:
         nodes: one row per node. The index holds the ids, unless it is of numbers without a name and
             only a column has the ids of the edges.
-        edges: one row per edge, with two columns of ids, or an adjacency matrix.
+        edges: one row per edge, with two columns of ids, or an adjacency matrix. It may be left out
+            if ``link_by`` is given.
         id: column of the ids; by default the index, or the column that has the ids of the edges.
         label: column of the classes; empty or missing cells mean no label. By default a column with
             a usual name such as ``label``; ``none`` = there is none. It is asked for if another
@@ -60,6 +62,8 @@ def from_frames(
         ends: the two columns of ids in ``edges``; by default those whose cells are ids.
         weight: column of weights in ``edges``. Those of repeated edges, in either direction, are
             added. An edge of weight 0 is left out. By default that of ``like``, or none.
+        link_by: columns of ``nodes`` whose equal values link two nodes, each to at most ten others.
+            Such edges have the mean weight of the others. By default those of ``like``, or none.
         text: columns of text, which become TF-IDF features.
         numbers: columns of numbers, or of lists of numbers of one length, which are standardised;
             an empty cell is the mean. A further feature marks the empty cells of a column with two
@@ -83,10 +87,10 @@ def from_frames(
         InputError: a column is missing or not clear, a node id is not unique, an edge has an
             unknown node, or a number is not finite.
     """
+    from graphgym_srnc.data.graph_files import NO_LINKS
     from graphgym_srnc.data.look import Options
 
     nodes = _checked("nodes", nodes)
-    edges = _checked("edges", edges)
     for name, value in {"id": id, "label": label, "split": split, "weight": weight}.items():
         if not isinstance(value, str):
             raise InputError(name, type(value).__name__, "the name of a column")
@@ -105,11 +109,16 @@ def from_frames(
         split=split,
         ends=_list(ends),
         weight=weight,
+        link_by=_list(link_by),
         spectral=spectral,
         like=recipe,
         skip_missing=skip_missing,
         **chosen,  # type: ignore[arg-type]
     )
+    if edges is None and options.links_values:
+        edges = pandas.DataFrame(columns=NO_LINKS, dtype=object)
+    else:
+        edges = _checked("edges", edges)
     x = None
     if embeddings is not None:
         x = arrays.checked(embeddings, len(nodes), "embeddings")

@@ -22,6 +22,7 @@ from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import content
 
 GIVEN = "label split url ends weight spectral embeddings like skip_missing".split()
+LISTS = (*look.KINDS, "link_by")
 
 
 @uncollected()
@@ -41,17 +42,16 @@ def make(args: argparse.Namespace) -> None:
     arguments.check_least(args, max_words=1, min_nodes=1)
     given = {name: value for name in GIVEN if (value := getattr(args, name))}
     given |= {"id": args.id, "header": args.header}
-    for name in look.KINDS:
+    for name in LISTS:
         given[name] = [one.strip() for names in getattr(args, name) for one in names.split(",")]
     given["words"] = features.TextOptions(args.max_words, args.min_nodes)
     with RunProgress(1, sys.stderr):
         graph, notes = make_graph(*inputs, **given)
         progress.doing("writing the graph", 1.0)
         folder.write(graph, out, args.overwrite)
-    for line in told(map(plain, notes), flags_of(args.parser)):
+    for line in told([*map(plain, notes), *folder.summary(graph)], flags_of(args.parser)):
         tell(line)
-    for line in [*folder.summary(graph), f"wrote {out}"]:
-        tell(line)
+    tell(f"wrote {out}")
     if args.like:
         _print_next(args.like, args.out)
     elif len({*(graph.labels or ())} - {""}) > 1:
@@ -101,7 +101,7 @@ def make_graph(
     asked = look.Given((nodes.name, (links or nodes).name), look.Options(**given))
     progress.doing("reading tables", 0.2)
     if links is None:
-        table, pairs = graph_files.graph(nodes, asked.notes)
+        table, pairs = graph_files.graph(nodes, asked.notes, asked.options.links_values)
     else:
         table = read.sheet(nodes, asked.notes)
         pairs = graph_files.links(links, asked.notes)

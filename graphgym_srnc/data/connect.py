@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 
 from graphgym_srnc.core.text import counted, listed
-from graphgym_srnc.data import columns, edges, features, read, readings
+from graphgym_srnc.data import columns, edges, features, read, readings, shared_values
 from graphgym_srnc.data.look import Given, Nodes
 from graphgym_srnc.data.read import NAMELESS
 from graphgym_srnc.data.readings import Reading
@@ -34,8 +34,9 @@ def connect(
     ids = dict.fromkeys(columns.cells(nodes.table, reading.id))
     ends = np.array([edges.places(columns.cells(pairs, end), ids) for end in reading.ends])
     unread = [name for name in pairs if name not in (*reading.ends, given.options.weight)]
-    _tell_ends(given, pairs, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
-    if reading.id in columns.ROWS:
+    if len(pairs):
+        _tell_ends(given, pairs, [name for name in unread if not NAMELESS.fullmatch(name)], reading)
+    if len(pairs) and reading.id in columns.ROWS:
         numbers = reading.id.replace("rows", "row numbers")
         given.notes.append(
             f"{file}: the ends {listed(reading.ends)} are {numbers} of {given.files[0]}"
@@ -50,13 +51,18 @@ def connect(
         _tell_unknown(given, nodes, pairs, reading, strange)
     kept = (ends >= 0).all(0) & (weights > 0)
     made = ends[:, kept].astype(np.int64)
-    if not (made[0] != made[1]).any():
+    shared = shared_values.links(given, nodes, labels)
+    if not (made[0] != made[1]).any() and not shared.shape[1]:
         raise InputError.plain(file, "no link joins two nodes", "Give at least one link")
     if labels is not None and unread:
         _tell_kinds(given, pairs[unread][kept], made, np.array(labels, dtype=object))
+    if labels is not None and not given.options.link_by and given.options.like is None:
+        shared_values.propose(given, nodes, made, labels)
+    every = np.concatenate([made, shared], axis=1)
     if given.options.weight:
-        return edges.merged(made, weights[kept], len(ids))
-    return made, None
+        of_shared = np.full(shared.shape[1], weights[kept].mean())
+        return edges.merged(every, np.append(weights[kept], of_shared), len(ids))
+    return every, None
 
 
 def _tell_kinds(

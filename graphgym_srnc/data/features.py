@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import unicodedata
 from collections import Counter
 from typing import Any, Collection, Iterator, NamedTuple, Sequence
@@ -28,6 +29,8 @@ NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing
 TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 WORD = r"[^\W_]{2,}"  # letters and digits, so that SND_USB_AUDIO has three words
+OF_WORD = re.compile(r"[^\W_]+")
+CHANGE_OF_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # in readHTMLFile
 LETTERS = 3  # length of parts of words
 SHORT = 300  # mean letters of a text up to which parts of words are features, too
 LARGE = 100_000  # nodes from which counting parts takes longer than it is worth
@@ -112,7 +115,7 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> Made:
     )
     bags = []
     if cells.texts is not None:
-        words = TfidfVectorizer(vocabulary=recipe["text"]["words"], token_pattern=WORD)
+        words = _words(vocabulary=recipe["text"]["words"])
         bags.append(_counted_by(words, recipe["text"], cells.texts))
     if "parts" in recipe:
         parts = _parts_of_words(vocabulary=recipe["parts"]["words"])
@@ -314,11 +317,8 @@ def _categories(table: pandas.DataFrame, name: str) -> list[str]:
 
 def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.csr_matrix]:
     """The words to learn from texts, and the bag of words of each text."""
-    vectoriser = TfidfVectorizer(
-        max_features=options.max_words,
-        min_df=options.min_nodes,
-        stop_words="english",
-        token_pattern=WORD,
+    vectoriser = _words(
+        max_features=options.max_words, min_df=options.min_nodes, stop_words="english"
     )
     try:
         bag = vectoriser.fit_transform(_shown(cells, "counting words"))
@@ -332,13 +332,32 @@ def _vocabulary(cells: Sequence[str], options: TextOptions) -> tuple[Recipe, sp.
     return _learnt(vectoriser), bag
 
 
+def _small(text: str) -> str:
+    """A text in small letters, after which words of mixed case such as ``readFile`` stand again,
+    divided."""
+    if not CHANGE_OF_CASE.search(text):
+        return text.lower()
+    mixed = [word for word in OF_WORD.findall(text) if CHANGE_OF_CASE.search(word)]
+    return "\n".join([text, *(CHANGE_OF_CASE.sub(" ", word) for word in mixed)]).lower()
+
+
+def _words(**options: Any) -> TfidfVectorizer:
+    """Counts words; the second occurrence in a text has less weight than the first."""
+    return TfidfVectorizer(preprocessor=_small, token_pattern=WORD, sublinear_tf=True, **options)
+
+
 def _parts_of_words(**options: Any) -> TfidfVectorizer:
     """Counts three letters that follow each other, with a blank before and after each word.
 
     They tell languages, endings and compounds where two short texts have no word in common.
     """
-    length = (LETTERS, LETTERS)
-    return TfidfVectorizer(analyzer="char_wb", ngram_range=length, sublinear_tf=True, **options)
+    return TfidfVectorizer(
+        preprocessor=_small,
+        analyzer="char_wb",
+        ngram_range=(LETTERS, LETTERS),
+        sublinear_tf=True,
+        **options,
+    )
 
 
 def _learnt(vectoriser: TfidfVectorizer) -> Recipe:

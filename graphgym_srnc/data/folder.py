@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
-from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.errors import InputError, option, reading
 from graphgym_srnc.io import atomic, checksums
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def summary(graph: Graph) -> list[str]:
         f"split: {listed([f'{part} {count:,}' for part, count in parts.items()])}": parts,
         f"{counted(single, 'node')} without a link": 0 < single <= MANY_SINGLE * nodes,
         f"{counted(single, 'node')} without a link. If rows share a value, such as an author or a"
-        " place, links between them may help": single > MANY_SINGLE * nodes,
+        f" place, {option('link_by', 'COLUMN')} links them": single > MANY_SINGLE * nodes,
         f"{counted(bare, 'node')} without a feature": bare,
         f"{len(sizes)} classes have labels; training needs two": graph.labels and len(sizes) < 2,
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,

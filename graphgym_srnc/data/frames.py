@@ -35,7 +35,7 @@ from graphgym_srnc.errors import InputError, option
 
 # Uses of columns, in words.
 USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "numbers": "numbers"}
-USES |= {"categories": "categories", "url": "web addresses"}
+USES |= {"categories": "categories", "url": "web addresses", "link_by": "links"}
 EMPTY_CELLS = {"numbers": "counted as the mean", "categories": "of no category"}
 WORD_OF_ID = re.compile(r"[^\W\d_]{3,}")
 LEAST_NEW = 0.25  # share of the nodes whose ids contain words that their texts lack
@@ -68,7 +68,7 @@ def look(
     reading = readings.choose(given, table, unique, pairs)
     id = _find_id(given.options, table, unique, reading.id)
     _check_uses(given.options, id)
-    uses = {kind: given.options.of_kind(kind) for kind in KINDS} | {"id": [id]}
+    uses = {kind: given.options.of_kind(kind) for kind in (*KINDS, "link_by")} | {"id": [id]}
     own = _one_row_for_each_id(given, Nodes(frame.index, table, uses))
     own = own.using(url=_addresses(given, own))
 
@@ -123,6 +123,8 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     recipe["spectral"] = spectral
     if found.options.weight and found.options.like is None:
         recipe["weight"] = found.options.weight
+    if found.options.link_by and found.options.like is None:
+        recipe["link_by"] = {"columns": [*found.options.link_by]}
     return Graph(
         found.edges,
         joined,
@@ -170,7 +172,7 @@ def _find_id(options: Options, table: pandas.DataFrame, unique: readings.Unique,
 def _check_uses(options: Options, id: str) -> None:
     """Refuse a second use of the columns of ids, labels and parts; ids may be texts too."""
     held = {id: "ids", options.split: "parts"}
-    for use in ("label", "numbers", "categories", "text"):
+    for use in ("label", "numbers", "categories", "text", "link_by"):
         given = getattr(options, use)
         for name in [given] if use == "label" else given:
             if name and name in held and (use, held[name]) != ("text", "ids"):

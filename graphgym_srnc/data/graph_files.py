@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pandas
 
 from graphgym_srnc.data import read
-from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.errors import InputError, option, reading
 
 # What files call nodes and links, and objects in them that hold their fields.
 NODES = ("nodes", "vertices")
@@ -21,12 +21,19 @@ LINKS = ("links", "edges", "relationships")
 WRAPPERS = "attributes|data|properties|metadata"
 GEXF = "{http://www.gexf.net/1.2draft}"
 TYPES = ".graphml, .gexf, .gml, .json, .net, or .xlsx with the sheets nodes and edges"
+ALONE = f"{option('link_by', 'COLUMN')} alone links rows that share a value, such as an author"
+NO_LINKS = ["source", "target"]
 Record = dict[str, Any]
 Records = tuple[list[Record], list[Record]]  # of nodes and of links
 
 
-def graph(path: Path, notes: list[str]) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Read one file of nodes and links: a frame of each, see ``read.sheet``."""
+def graph(
+    path: Path, notes: list[str], links_optional: bool = False
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Read one file of nodes and links: a frame of each, see ``read.sheet``.
+
+    A table without links has an empty frame of these if they are optional.
+    """
     content = read.binary(path)
     what = read.kind(path, content)
     if what == "xlsx":
@@ -36,11 +43,13 @@ def graph(path: Path, notes: list[str]) -> tuple[pandas.DataFrame, pandas.DataFr
         of_links = _either(named, LINKS)
         if of_nodes is not None and of_links is not None:
             return of_nodes, of_links
+    if what not in READERS and links_optional:
+        return read.sheet(path, notes), pandas.DataFrame(columns=NO_LINKS, dtype=object)
     if what not in READERS:
         raise InputError.plain(
             path.name,
             "the file holds no links",
-            f"Give a second file with the links, or one file of type {TYPES}",
+            f"Give a second file with the links, or one file of type {TYPES}. {ALONE}",
         )
     with reading(path, f"a readable .{what} file", path.name):
         nodes, links = READERS[what](path, notes)

@@ -25,6 +25,8 @@ def links(
 
     ``unique`` is what ``columns.unique`` found in the table.
     """
+    if sheet.empty:  # values of a column make all links
+        return sheet
     file = given.files[1]
     options = given.options
     usual = columns.usual(table, columns.IDS) or table.columns[0]

@@ -24,6 +24,7 @@ class Options(NamedTuple):
     split: str = ""
     ends: Sequence[str] = ()
     weight: str = ""
+    link_by: Sequence[str] = ()  # columns whose equal values link nodes
     text: Sequence[str] = ()
     numbers: Sequence[str] = ()
     categories: Sequence[str] = ()
@@ -36,8 +37,14 @@ class Options(NamedTuple):
     in_python: bool = False  # whether both tables are frames, not files
 
     def of_kind(self, kind: str) -> list[str]:
-        """Columns of a kind of features, named here or by the recipe of an earlier graph."""
-        return [*getattr(self, kind), *(self.like or {}).get(kind, NOTHING)["columns"]]
+        """Columns of a kind of features or of links, named here or by an earlier graph's recipe."""
+        before = (self.like or {}).get(kind, NOTHING)["columns"]
+        return [*dict.fromkeys([*getattr(self, kind), *before])]
+
+    @property
+    def links_values(self) -> bool:
+        """Whether equal values of a column link nodes, so that a table of links is optional."""
+        return bool(self.of_kind("link_by"))
 
     @property
     def columns(self) -> list[str]:
@@ -47,7 +54,8 @@ class Options(NamedTuple):
     @property
     def chosen(self) -> set[str]:
         """All columns that are named, without marks for all or none of them."""
-        given = {self.id, self.label, self.split, self.weight, *self.columns, *self.ends}
+        single = {self.id, self.label, self.split, self.weight}
+        given = {*single, *self.columns, *self.ends, *self.link_by}
         return {name for name in given if name and name not in (NONE, "*") and not name.isdecimal()}
 
 
@@ -74,6 +82,11 @@ class Nodes(NamedTuple):
     def used(self) -> set[str]:
         """Columns with a use, and those that number the rows."""
         return {*columns.ROWS}.union(*self.uses.values())
+
+    @property
+    def not_features(self) -> list[str]:
+        """Columns of labels, of the split and of web addresses."""
+        return [name for use in ("label", "split", "url") for name in self.uses.get(use, ())]
 
     @property
     def id(self) -> str:

@@ -78,7 +78,7 @@ def _by_rows(
 
 def _pairs(links: pandas.DataFrame, share: dict[str, float]) -> list[Ends]:
     """Pairs of columns that may be the ends: those of usual names, or else all."""
-    least = max(0.5, MOST * sorted([0, *share.values()])[-2])
+    least = max(0.5, MOST * sorted([0, 0, *share.values()])[-2])
     rest = [name for name in share if share[name] >= least]
     index = [name for name in rest if NAMELESS.fullmatch(name)]
     constant = [name for name in [*links][2:] if name in rest and links[name].nunique() < 2]
@@ -96,6 +96,8 @@ def choose(
     Raises:
         InputError: several readings give different graphs, or there is none.
     """
+    if links.empty:  # values of a column make all links
+        return Reading(usual_id(table, unique, given.options), (links.columns[0], links.columns[1]))
     several = readings(table, unique, links, given.options)
     if not several:
         pair = named_ends(links, given.options)
