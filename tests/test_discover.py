@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from itertools import chain
@@ -855,6 +856,23 @@ def run(tmp_path_factory) -> Path:
     return folder
 
 
+def _assert_that_checked_labels_are_not_listed_again(words, capsys):
+    rows = pandas.read_csv("d.csv", dtype=str)
+    first = rows.index[rows["given_label"] != "unknown"][0]
+    checked = rows.loc[[first], ["node"]].assign(new_label=rows["given_label"][first])
+    checked.to_csv("checked.csv", index=False)
+    again = ["discover", "results/labels", "--labels", "checked.csv", "--labels-out", "again"]
+    assert main(again) == 0
+    origins = pandas.read_csv("again/labels.csv").set_index("node").origin
+    assert origins[int(rows["node"][first])] == "checked" and "discovered" in {*origins}
+    shutil.copy("again/labels.csv", "labels/labels.csv")  # the run is as if trained on these
+    capsys.readouterr()
+    assert main([*words, "--overwrite"]) == 0
+    assert "Labels that you checked are not listed: 1 more disagree." in capsys.readouterr().out
+    left = pandas.read_csv("d.csv", dtype=str)
+    assert left["node"].tolist() == rows["node"].drop(first).tolist()
+
+
 @pytest.mark.usefixtures("few_numbers")
 def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys):
     monkeypatch.chdir(run)
@@ -906,6 +924,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     (run / "labels" / "words.txt").write_text("".join(f"word{k}\n" for k in range(100)))
     assert main(["discover", "results/one", "--graph", "labels"]) == 0
     assert ": word" in capsys.readouterr().out
+    _assert_that_checked_labels_are_not_listed_again(words, capsys)
 
 
 @pytest.mark.usefixtures("few_numbers")

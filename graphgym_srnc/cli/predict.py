@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import Collection, Sequence
+from typing import Collection, Mapping, Sequence
 
 import pandas
 from torch_geometric.data import Data
@@ -18,7 +18,7 @@ from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, short, tell
 from graphgym_srnc.data import folder_files, names
-from graphgym_srnc.data.labels import NEW_LABEL
+from graphgym_srnc.data.labels import CHECKED, DISCOVERED, GIVEN, NEW_LABEL
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
@@ -34,7 +34,10 @@ WITHOUT_LABEL = {
 }
 """Names of predictions by models that did not learn the label; other files have the final ones."""
 
-ON_NEW_LABEL = f"To correct labels, fill in the column {NEW_LABEL} (unknown = no label), and then:"
+ON_NEW_LABEL = (
+    f"Fill in the column {NEW_LABEL} to correct a label, or repeat one to confirm it"
+    " (unknown = no label). Then:"
+)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -142,16 +145,16 @@ def _tables(
     if task is not None and given and split and any(given):
         compared = _without_learned_labels(args, model, task, prediction)
         judging = frame
-        from_clusters = _from_clusters(model)
+        origins = {name: _of_origin(model, name) for name in (DISCOVERED, CHECKED)}
         if compared is not None:
             if not args.folds and model.method.out_of_fold is not None:
                 given = predictions.judged(given, split, model.method.out_of_fold)
             judging = predictions.table(model, graph, compared, found.ids, given, split, *named)
             learned = folds.learned(model, task, args.folds) if args.folds else ()
             frame = _with_held_out(frame, judging, learned)
-            lines += predictions.by_probability(frame, from_clusters)
+            lines += predictions.by_probability(frame, origins[DISCOVERED])
         is_judged = compared is not None
-        told, other = _disagreements(args, judging, found, is_judged, task.one_graph, from_clusters)
+        told, other = _disagreements(args, judging, found, is_judged, task.one_graph, origins)
         lines += told
     files = {"--out": predictions.encode(args.out, frame)} | other
     progress.doing("writing the table", 1.0)
@@ -171,10 +174,10 @@ def _summary(
     ]
 
 
-def _from_clusters(model: TrainedModel) -> set[int]:
-    """Nodes whose labels are names of clusters."""
+def _of_origin(model: TrainedModel, origin: str) -> set[int]:
+    """Nodes whose labels are of an origin in the folder of the graph."""
     folder = model.folder()
-    return folder_files.discovered(folder) if folder else set()
+    return folder_files.of_origin(folder, origin) if folder else set()
 
 
 def _with_held_out(
@@ -199,18 +202,26 @@ def _disagreements(
     found: names.Names,
     out_of_fold: bool,
     can_correct: bool,
-    from_clusters: set[int],
+    origins: Mapping[str, set[int]],
 ) -> tuple[list[str], dict[str, bytes]]:
-    """Lines on the labels that disagree with a table of predictions, and the file of them."""
+    """Lines on the labels that disagree with a table of predictions, and the file of them.
+
+    Those that the user has checked before are counted, but not listed again.
+    """
+    from_clusters = origins[DISCOVERED]
     other = predictions.disagreements(frame)
+    is_checked = other["node"].isin(origins[CHECKED])
+    other = other[~is_checked]
     lines = predictions.on_disagreements(frame, other, out_of_fold, from_clusters)
+    if is_checked.any():
+        lines.append(f"Labels that you checked are not listed: {is_checked.sum():,} more disagree.")
     if not args.disagreements:
         return lines + ["--disagreements FILE lists all of them."] if len(other) else lines, {}
     if out_of_fold:
         other = other.rename(columns=WITHOUT_LABEL)
     if from_clusters:
         is_new = other["node"].isin(from_clusters)
-        other = other.assign(origin=is_new.map({True: "discovered", False: "given"}))
+        other = other.assign(origin=is_new.map({True: DISCOVERED, False: GIVEN}))
     other = other.assign(**{NEW_LABEL: ""})
     if found.texts:
         other = other.assign(text=[found.texts[node] for node in other["node"]])

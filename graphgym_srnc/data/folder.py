@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
+from graphgym_srnc.data.labels import CHECKED, DISCOVERED, GIVEN
 from graphgym_srnc.errors import InputError, option, reading
 from graphgym_srnc.io import atomic, checksums
 
@@ -49,6 +50,7 @@ class Graph(NamedTuple):
     split: Sequence[str] | None = None
     recipe: dict[str, Any] | None = None
     discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
+    checked: Collection[int] = ()  # nodes whose label the user gave to ``discover``
     weights: np.ndarray | None = None  # of the edges [E]; equal for both directions of one
     parent: Mapping[str, Any] | None = None  # see ``parent``
     urls: Sequence[str] | None = None  # web address of each node, or ""
@@ -178,9 +180,9 @@ def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
             lines = {cell: one_line(cell) for cell in {*cells}}
             column = pandas.Series([lines[cell] for cell in cells], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
-    if graph.discovered:
-        is_new = tables["labels.csv"]["node"].isin([*graph.discovered])
-        tables["labels.csv"]["origin"] = is_new.map({True: "discovered", False: "given"})
+    if graph.discovered or graph.checked:
+        origin = dict.fromkeys(graph.discovered, DISCOVERED) | dict.fromkeys(graph.checked, CHECKED)
+        tables["labels.csv"]["origin"] = tables["labels.csv"]["node"].map(origin).fillna(GIVEN)
     return tables
 
 

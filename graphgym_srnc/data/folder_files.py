@@ -42,11 +42,11 @@ def read(
     return {"x": x, "y": y, **_edges(edges, len(x)), **masks}, classes
 
 
-def discovered(folder: Path) -> set[int]:
-    """Nodes of a graph folder whose label ``discover`` gave, by the column origin of its labels."""
+def of_origin(folder: Path, origin: str) -> set[int]:
+    """Nodes of a graph folder whose label is of an origin: ``DISCOVERED`` or ``CHECKED``."""
     file = folder / "labels.csv"
     rows = text_tables.table(file) if file.is_file() else pandas.DataFrame()
-    return {*map(int, rows["node"][rows["origin"] == "discovered"])} if "origin" in rows else set()
+    return {*map(int, rows["node"][rows["origin"] == origin])} if "origin" in rows else set()
 
 
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.text import aligned, counted, listed, short
 from graphgym_srnc.data import folder, folder_files, read
 from graphgym_srnc.data.cleaning import strided
-from graphgym_srnc.data.labels import EMPTY, NEW_LABEL, UNKNOWN, cleaned
+from graphgym_srnc.data.labels import CHECKED, DISCOVERED, EMPTY, NEW_LABEL, UNKNOWN, cleaned
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
@@ -345,13 +345,18 @@ def write(
         labels=made.label,
         split=made.split if {"val", "test"} & {*made.split} else [""] * len(ids),
         recipe=_recipe(source) if source else None,
-        discovered=(made.added | (folder_files.discovered(source) if source else set()))
-        - {*made.corrected},
+        discovered=(made.added | _before(source, DISCOVERED)) - {*made.corrected},
+        checked=_before(source, CHECKED) | {*made.corrected},
         weights=None if weight is None else weight.numpy(),
         parent=parent,
         urls=names.urls,
     )
     folder.write(found, out, overwrite, key="labels_out")
+
+
+def _before(source: Path | None, origin: str) -> set[int]:
+    """Nodes whose label is of an origin in the folder of a graph."""
+    return folder_files.of_origin(source, origin) if source else set()
 
 
 def _recipe(source: Path) -> dict[str, Any] | None:
