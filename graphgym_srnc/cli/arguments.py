@@ -88,6 +88,60 @@ def check_outs(args: argparse.Namespace) -> None:
     check_inputs(outs, [args.run, args.graph])
 
 
+def check_predict(args: argparse.Namespace) -> None:
+    """Refuse options of ``predict`` that miss or exclude others, before slow imports.
+
+    Raises:
+        InputError: names the option.
+    """
+    if args.folds < 0 or args.folds == 1:
+        raise InputError("--folds", args.folds, "2 or more, or 0 for none")
+    if not args.out and not args.why:
+        raise InputError.plain("--out", "it is missing", "Give --out FILE, or --why ID")
+    for option in ("disagreements", "folds"):
+        if args.graph and getattr(args, option):
+            message = "the labels of --graph are not read, so no prediction disagrees with them"
+            raise InputError.plain(f"--{option}", message, "Leave out one of the two")
+        if not args.out and getattr(args, option):
+            message = "it compares predictions with labels"
+            raise InputError.plain(f"--{option}", message, "Give --out FILE, too")
+
+
+def check_discover(args: argparse.Namespace) -> None:
+    """Refuse options of ``discover`` that miss others, before slow imports.
+
+    Raises:
+        InputError: names the option.
+    """
+    check_least(args, clusters=0, new=0)
+    if args.changes and not args.since:
+        raise InputError.plain("--changes", "it compares two graphs", "Add --since RUN")
+    if args.name and not (outputs(args) or args.labels_out):
+        raise InputError.plain(
+            "--name",
+            "no output contains the names",
+            "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page",
+        )
+    if args.labels and not args.labels_out:
+        raise InputError.plain("--labels", "no output contains them", "Add --labels-out NEXT")
+    if args.labels_out and not args.name and not args.since and not args.labels:
+        raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
+    if not args.since:
+        return
+    if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
+        raise InputError.plain(
+            "--since",
+            f"{args.since} is RUN itself",
+            "Give an earlier run, or another graph with --graph",
+        )
+    if not os.path.exists(args.since):
+        raise InputError.plain("--since", f"{args.since} does not exist", "Give an earlier run")
+
+
+OPTIONS = {"predict": check_predict, "discover": check_discover}
+"""Checks of the options of a command beside those of its output files."""
+
+
 def outputs(args: argparse.Namespace) -> dict[str, str]:
     """The output files of ``predict`` and ``discover``, by option."""
     files = {option: getattr(args, option[2:]) for option in OUTS[args.command]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -61,22 +60,8 @@ def main(args: argparse.Namespace) -> None:
         InputError: the run, the graph, a file or an option is not what it must be; nothing was
             written then.
     """
-    arguments.check_least(args, clusters=0, new=0)
     outs = arguments.outputs(args)
     names = feedback.parse_names(args.name)
-    if args.changes and not args.since:
-        raise InputError.plain("--changes", "it compares two graphs", "Add --since RUN")
-    if names and not (outs or args.labels_out):
-        raise InputError.plain(
-            "--name",
-            "no output contains the names",
-            "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page",
-        )
-    if args.labels and not args.labels_out:
-        raise InputError.plain("--labels", "no output contains them", "Add --labels-out NEXT")
-    if args.labels_out and not names and not args.since and not args.labels:
-        raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
-    _check_since(args)
     with RunProgress(1, sys.stderr):
         progress.doing("reading the graph", 0.1)
         model = build.load_model(args.run)
@@ -84,20 +69,6 @@ def main(args: argparse.Namespace) -> None:
             lines = _discover(args, model, outs, names)
     for line in told(lines):
         tell(line)
-
-
-def _check_since(args: argparse.Namespace) -> None:
-    """Refuse an earlier run that is the run itself, or is nowhere."""
-    if not args.since:
-        return
-    if not args.graph and os.path.realpath(args.since) == os.path.realpath(args.run):
-        raise InputError.plain(
-            "--since",
-            f"{args.since} is RUN itself",
-            "Give an earlier run, or another graph with --graph",
-        )
-    if not os.path.exists(args.since):
-        raise InputError.plain("--since", f"{args.since} does not exist", "Give an earlier run")
 
 
 def _discover(

@@ -126,6 +126,7 @@ def _check(args: argparse.Namespace) -> None:
         args.settings = config_files.read(args.cfg)
     if args.command in arguments.OUTS:
         arguments.check_outs(args)
+        arguments.OPTIONS[args.command](args)
     if hasattr(args, "run") and not Path(args.run).is_file():
         records.finished_run(Path(args.run))
 

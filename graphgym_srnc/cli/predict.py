@@ -46,17 +46,6 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         InputError: the run, the graph or the file is not what it must be; nothing was written.
     """
-    if args.folds < 0 or args.folds == 1:
-        raise InputError("--folds", args.folds, "2 or more, or 0 for none")
-    if not args.out and not args.why:
-        raise InputError.plain("--out", "it is missing", "Give --out FILE, or --why ID")
-    for option in ("disagreements", "folds"):
-        if args.graph and getattr(args, option):
-            message = "the labels of --graph are not read, so no prediction disagrees with them"
-            raise InputError.plain(f"--{option}", message, "Leave out one of the two")
-        if not args.out and getattr(args, option):
-            message = "it compares predictions with labels"
-            raise InputError.plain(f"--{option}", message, "Give --out FILE, too")
     with RunProgress(1, sys.stderr):
         outs = arguments.outputs(args)
         progress.doing("reading the graph", 0.1 if args.folds else 0.5)

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.core.options import Count, Natural, OneOf
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, check_number
+from graphgym_srnc.core.text import tell_once
 from graphgym_srnc.data import files, folder_files
 from graphgym_srnc.data.labels import DISCOVERED
 from graphgym_srnc.errors import InputError, not_one_of, renamed
@@ -91,6 +92,11 @@ def build(
         masked, nodes = _given_split(data, masked, open_set, sizes, key)
     else:
         nodes = splits.draw(data.y, masked, labels_per_class, sizes)
+        if len(nodes.test) < num_test:
+            tell_once(
+                f"num_test is {num_test:,}, but {len(nodes.test):,} nodes are tested, since"
+                " too few have labels"
+            )
     info = {
         "data": source.name,
         "split": "given" if is_given else "random",
