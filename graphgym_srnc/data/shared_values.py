@@ -13,7 +13,6 @@ from graphgym_srnc.errors import InputError, option
 NEAREST = 5  # others of one value, after a node in the table, that it is linked to
 LEAST = 20  # links between labelled nodes that can tell whether a column is worth linking by
 SAME = 0.5  # share of these that join one class, from which a column is proposed
-MOST_VALUES = 0.9  # values per node up to which they are shared
 
 
 def links(given: Given, nodes: Nodes, labels: list[str] | None) -> np.ndarray:
@@ -55,14 +54,11 @@ def propose(given: Given, nodes: Nodes, made: np.ndarray, labels: list[str]) -> 
     own, judged = _within_classes(made, labels)
     best = max(SAME, own / max(judged, 1))
     line = ""
-    is_labelled = np.array(labels, dtype=object) != ""
+    labelled = nodes.table[np.array(labels, dtype=object) != ""]
     known = [label for label in labels if label]
     free = [name for name in nodes.table if name and name not in (nodes.id, *nodes.not_features)]
     for name in free:
-        cells = features.present(features.texts(nodes.table[name]))
-        if len({*cells}) > MOST_VALUES * len(cells):
-            continue
-        rings = _rings([cell for cell, kept in zip(cells, is_labelled) if kept])
+        rings = _rings(features.present(features.texts(labelled[name])))
         within, count = _within_classes(rings, known)
         if count >= LEAST and within > best * count:
             best = within / count
