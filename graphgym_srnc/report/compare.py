@@ -328,7 +328,7 @@ def _lost(found: Collection, runs: DataFrame) -> list[Lost]:
         for name, failure in one.failures.items():
             if name.isdecimal():
                 kinds.setdefault(failure.kind, []).append(int(name))
-        total = int((found.every["experiment"] == one.name).sum()) + len(one.failures)
+        total = len(one.seeds) + len(one.failures)
         out += [Lost(one.name, place, kind, sorted(of), total) for kind, of in kinds.items()]
     return out
 
