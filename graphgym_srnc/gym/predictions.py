@@ -56,27 +56,30 @@ def table(
     label = prediction.label
     posterior = prediction.posterior
     names = model.class_names
-    columns: dict[str, Any] = {"node": range(len(label))}
-    if ids is not None:
-        columns["id"] = ids
-    if titles is not None:
-        columns["title"] = titles
-    columns["class"] = [names[k] for k in label.tolist()]
-    if given is not None:
-        columns |= {"given_label": given, "split": parts}
-    columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
+    of_label = best = p_known = None
     if given is not None:
         place = {name: k for k, name in enumerate(names)}
         number = torch.tensor([place.get(name, -1) for name in given])
-        of_label = posterior.gather(1, number.clamp(min=0)[:, None])[:, 0]
-        columns["p_given_label"] = of_label.where(number >= 0, torch.nan).tolist()
+        found = posterior.gather(1, number.clamp(min=0)[:, None])[:, 0]
+        of_label = found.where(number >= 0, torch.nan).tolist()
     if model.method.task.unknown is not None:
-        columns["p_known"] = (1 - posterior[:, -1]).tolist()
-        best = posterior[:, :-1].argmax(1).tolist()
-        columns["best_known_class"] = [names[k] for k in best]
-    if prediction.cluster is not None:
-        columns["gnn_cluster"] = prediction.cluster.tolist()
-    columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label))
+        p_known = (1 - posterior[:, -1]).tolist()
+        best = [names[k] for k in posterior[:, :-1].argmax(1).tolist()]
+    every = {
+        "node": range(len(label)),
+        "id": ids,
+        "title": titles,
+        "class": [names[k] for k in label.tolist()],
+        "given_label": given,
+        "split": parts,
+        "probability": posterior.gather(1, label[:, None])[:, 0].tolist(),
+        "p_given_label": of_label,
+        "p_known": p_known,
+        "best_known_class": best,
+        "gnn_cluster": None if prediction.cluster is None else prediction.cluster.tolist(),
+        "component_size": component_sizes(graph.edge_index.numpy(), len(label)),
+    }
+    columns: dict[str, Any] = {head: own for head, own in every.items() if own is not None}
     for name, p in zip(names, posterior.T) if probabilities else ():
         columns[f"p_class_{name}" if f"p_{name}" in columns else f"p_{name}"] = p.tolist()
     return pandas.DataFrame(columns)

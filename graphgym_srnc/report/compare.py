@@ -416,8 +416,7 @@ class _Scores:
         self, ranked: Sequence[str], against: str, column: str
     ) -> Iterable[tuple[str, list[float], float, float]]:
         """Each row but one, with its differences to that per unit, p, and Holm's corrected p."""
-        scores = self.means.reindex(columns=list({**dict.fromkeys(ranked), against: None}))
-        scores = scores[scores.index.get_level_values("column") == column]
+        scores = self.on(column, [*ranked, against])
         gaps = {row: statistics.gaps(scores, row, against) for row in ranked if row != against}
         p = [statistics.p_value(gap, self.test) for gap in gaps.values()]
         return zip(gaps, gaps.values(), p, statistics.holm(p))
@@ -432,7 +431,8 @@ class _Scores:
         for column, rows in rivals.items():
             scored = [row for row in rows if "mean" in cells[row, column]]
             # The mean of a row on fewer or other splits may be higher because they are easier.
-            fair = {row: cells[row, column]["mean"] for row in self.common(scored, column)}
+            common = statistics.common_blocks(self.on(column, scored))
+            fair = {row: cells[row, column]["mean"] for row in common}
             if len(fair) < 2:
                 continue
             best = (min if self.metric in LESS else max)(fair, key=fair.__getitem__)
@@ -455,10 +455,10 @@ class _Scores:
                 facts = against, len(gap), stats.mean(gap), *ends, wins, p, corrected
                 cells[row, column] |= dict(zip(CELL[CELL.index("against") :], facts))
 
-    def common(self, ranked: Sequence[str], column: str) -> DataFrame:
-        """The rows of a column that share most splits, on these splits."""
+    def on(self, column: str, rows: Sequence[str]) -> DataFrame:
+        """``means`` on a column, of these rows."""
         own = self.means[self.means.index.get_level_values("column") == column]
-        return statistics.common_blocks(own.reindex(columns=ranked))
+        return own.reindex(columns=list(dict.fromkeys(rows)))
 
     def rank(
         self, cells: Cells, rivals: Mapping[str, Sequence[str]]
@@ -466,7 +466,7 @@ class _Scores:
         """Add the ranks on the common blocks of each column on which two rows have two of them."""
         rankings = {}
         for column, rows in rivals.items():
-            common = self.common(rows, column)
+            common = statistics.common_blocks(self.on(column, rows))
             units = common.groupby(level="unit", sort=False).agg(stats.mean)
             if min(units.shape) < 2:
                 continue
