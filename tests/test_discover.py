@@ -957,7 +957,7 @@ def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
     before = set(run.rglob("*"))
     for words, named in (
         ("nowhere", "RUN"),
-        ("results/one --clusters 2", "--clusters: got 2; allowed: 4 or more"),
+        ("results/one --clusters 3", "--clusters: got 3; allowed: 4 or more"),
         ("results/one --clusters 6 --new 2", "--new: it is given beside"),
         ("results/one --new 9999", "--new: got 9999; allowed: 1 to 1"),
         ("results/one --labels-out new", "--labels-out"),

@@ -1,4 +1,4 @@
-"""What SRNC+ decides from labels, how it says so, and means and nodes that decide."""
+"""The plan of SRNC+: what labels decide, how warnings say so, and the statistics behind it."""
 
 from __future__ import annotations
 
