@@ -79,7 +79,7 @@ def run_record(scores: list[float], **other) -> dict:
 
 
 def new_experiment(root, name: str = "toy", **changes) -> store.Experiment:
-    return store.Experiment(root, name, CONFIG | changes, "seed: 0\n")
+    return store.Experiment(root, name, CONFIG | changes, lambda: "seed: 0\n")
 
 
 def finish_run(exp: store.Experiment, seed: int, scores: list[float]) -> dict:
@@ -121,8 +121,8 @@ def store_runs(
     for key, value in config.items():
         head, _, last = key.partition("__")
         settings.setdefault(head, {})[last] = value
+    experiment = store.Experiment(root, name, settings)
     for seed, test, valid in zip(seeds or range(len(scores)), map(float, scores), val or scores):
-        experiment = store.Experiment(root, name, settings | {"seed": seed})
         experiment.begin(seed)
         history = [
             {

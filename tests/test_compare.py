@@ -691,26 +691,22 @@ def test_scores_without_an_unknown_test_node_say_so(tmp_path):
     assert len(summary.notes([summary.summarise("closed", records.read_results(closed))])) == 1
 
 
-@pytest.mark.parametrize("test, split", [({}, "val"), (three_scores(0.5), "test")])
-def test_own_graphs_without_test_scores_are_compared_on_validation(tmp_path, test, split):
-    store_runs(tmp_path, "own", [0.5, 0.6], task="file/mine", record={"test": test})
-    assert table_of(tmp_path).split == split
-
-
 def test_labels_that_a_method_held_out_stand_for_validation_nodes(tmp_path):
+    store_runs(tmp_path / "tested", "own", [0.5], task="file/mine")
+    assert table_of(tmp_path / "tested").split == "test"
     share = {"low": 0.6, "high": 0.9}
     known = {"accuracy": 0.75, **share}
     held_out = {"accuracy": 0.85, **share, "as_known": known, "alone": {"linear": known}}
     record = {"val": {}, "test": {}, "held_out": held_out}
-    store_runs(tmp_path, "own", [0.5, 0.6], task="file/mine", record=record)
-    found = table_of(tmp_path)
-    assert found.metrics == ("closed_accuracy", "micro_f1")
+    own = store_runs(tmp_path, "own", [0.5, 0.6], task="file/mine", record=record)
+    found = table_of(own)
+    assert found.metrics == ("closed_accuracy", "micro_f1") and found.split == "val"
     cells = [found.of(metric)["GCN", "mine"].mean for metric in found.metrics]
     assert cells == pytest.approx([0.85, 0.75])
     # A method that predicts no node as unknown has no threshold.
     record = {"val": {"micro_f1": 0.8}, "test": {}}
-    store_runs(tmp_path, "closed", [0.5], "doc", task="file/mine", record=record)
-    found = table_of(tmp_path)
+    closed = store_runs(tmp_path, "closed", [0.5], "doc", task="file/mine", record=record)
+    found = table_of(own, closed)
     cells = [found.of(metric)["DOC", "mine"].mean for metric in found.metrics]
     assert cells == pytest.approx([0.8, 0.8])
 

@@ -433,16 +433,6 @@ def test_candidates_without_labels_are_the_least_certain():
     assert len(more.nodes) == 120 and {*seeds.nodes.tolist()} < {*more.nodes.tolist()}
 
 
-def test_what_cannot_be_clustered_is_refused(graph):
-    with pytest.raises(InputError, match="num_new: got 1000; allowed: 1 to 1"):
-        analysis.analyse(graph, posterior_of(graph), Names(), range(3), num_new=1000)
-    with pytest.raises(InputError, match="num_clusters: got 3; allowed: 4 or more"):
-        analysis.number_wanted(0, 3, 3)
-    with pytest.raises(InputError, match="num_new: it is given beside the number of all"):
-        analysis.number_wanted(1, 5, 3)
-    assert [analysis.number_wanted(*given, 3) for given in ((2, 0), (0, 5), (0, 0))] == [2, 2, 0]
-
-
 @pytest.mark.parametrize("classes", [6, 4])
 def test_suggested_number_on_planted_blocks(classes):
     graph = planted(classes, 60)
@@ -986,9 +976,9 @@ def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
     before = set(run.rglob("*"))
     for words, named in (
         ("nowhere", "RUN"),
-        ("results/one --clusters 2", "--clusters"),
+        ("results/one --clusters 3", "--clusters: got 3; allowed: 4 or more"),
         ("results/one --clusters 6 --new 2", "--new: it is given beside"),
-        ("results/one --new 9999", "--new"),
+        ("results/one --new 9999", "--new: got 9999; allowed: 1 to 1"),
         ("results/one --labels-out new", "--labels-out"),
         ("results/one --nodes nodes.txt", "--nodes"),
         ("results/one --out nowhere/page.html", "--out"),

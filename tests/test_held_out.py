@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -58,6 +59,17 @@ def run_with_wrong_labels(tmp_path_factory):
     return run_with_wrong_labels
 
 
+def record(experiment: Path) -> dict[str, Any]:
+    """The record of its first run, as it is stored."""
+    return json.loads((experiment / "0/result.json").read_text())
+
+
+@pytest.fixture
+def loaded(run_with_wrong_labels):
+    """The model of that run."""
+    return build.load_model(run_with_wrong_labels / "r")
+
+
 def test_the_exact_test_is_that_of_statsmodels():
     rng = np.random.default_rng(0)
     for size in (1, 8, 60):
@@ -68,10 +80,10 @@ def test_the_exact_test_is_that_of_statsmodels():
         assert held_out.mcnemar(first, second) == pytest.approx(min(expected, 1.0))
 
 
-def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labels):
-    result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labels, loaded):
+    result = record(run_with_wrong_labels / "r")
     found = result["held_out"]
-    method = build.load_model(run_with_wrong_labels / "r").method
+    method = loaded.method
     held = method.out_of_fold
     correct = held.log_p.argmax(1) == held.labels
     low, high = proportion_confint(int(correct.sum()), len(correct), method="wilson")
@@ -94,8 +106,7 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     assert found["alone"]["gcnconv"]["accuracy"] == pytest.approx(float(held.gnn.mean()))
 
 
-def test_the_linear_controls_are_cross_validated_logistic_regression(run_with_wrong_labels):
-    loaded = build.load_model(run_with_wrong_labels / "r")
+def test_the_linear_controls_are_cross_validated_logistic_regression(loaded):
     task = build.task_of(loaded)
     noisy = task.source.clone()
     noisy.x = noisy.x + 2 * torch.rand(noisy.x.shape, generator=torch.Generator().manual_seed(0))
@@ -116,8 +127,7 @@ def test_the_linear_controls_are_cross_validated_logistic_regression(run_with_wr
     assert right["linear"].tolist() != right["linear_hops"].tolist()
 
 
-def test_a_control_with_too_many_numbers_is_left_out(run_with_wrong_labels, monkeypatch):
-    loaded = build.load_model(run_with_wrong_labels / "r")
+def test_a_control_with_too_many_numbers_is_left_out(loaded, monkeypatch):
     task = build.task_of(loaded)
     graph = loaded.method.prepared(task.source)
     monkeypatch.setattr(held_out, "MAX_ENTRIES", int((graph.x[:80] != 0).sum()))
@@ -130,7 +140,7 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     settings = ["train.mode", "erm", "erm.steps", "30", "gnn.layer_type", "mlp"]
     assert own_run(run_with_wrong_labels, "erm", *settings) == 0
     told = capsys.readouterr().out
-    found = json.loads((run_with_wrong_labels / "erm/0/result.json").read_text())
+    found = record(run_with_wrong_labels / "erm")
     assert found["held_out"]["labels"] == 40
     as_known = found["held_out"]["as_known"]["accuracy"]
     assert as_known == pytest.approx(found["val"]["known_accuracy"])
@@ -167,7 +177,7 @@ def test_the_difference_to_the_best_simpler_model_is_stated():
 def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     run_with_wrong_labels, tmp_path, capsys
 ):
-    result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+    result = record(run_with_wrong_labels / "r")
     page = tmp_path / "page.html"
     assert main(["report", str(run_with_wrong_labels / "r"), "--out", str(page)]) == 0
     found = Page(page.read_text())
@@ -204,7 +214,7 @@ def test_experiments_are_in_the_order_of_their_time(run_with_wrong_labels, tmp_p
         for seed in seeds:
             place = tmp_path / "all" / name / str(seed)
             place.mkdir(parents=True)
-            result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+            result = record(run_with_wrong_labels / "r")
             result["seed"] = seed
             result["held_out"]["classes"] = {"x": {"labels": 3, "right": 1}}
             result["held_out"]["classes"][name] = {"labels": 4, "right": 4}
@@ -227,7 +237,7 @@ def test_a_report_says_in_which_settings_runs_differ(run_with_wrong_labels, tmp_
     for time, (name, steps) in enumerate({"first": 30, "more": 31, "same": 30}.items()):
         place = tmp_path / "all" / name / "0"
         place.mkdir(parents=True)
-        result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+        result = record(run_with_wrong_labels / "r")
         result["config"]["srnc_plus"]["steps"] = steps
         result["digest"] = settings.digest(result["config"])
         if name == "same":
@@ -266,7 +276,7 @@ def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, ca
     table = rows(run_with_wrong_labels / "p.csv")
     judged = [row for row in table if row["class_without_label"]]
     right = sum(row["class_without_label"] == row["given_label"] for row in judged)
-    figures = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())["held_out"]
+    figures = record(run_with_wrong_labels / "r")["held_out"]
     assert len(judged) == figures["labels"] and right / len(judged) == figures["accuracy"]
     assert not [row for row in table if row["p_given_label_without_label"] and row not in judged]
     by_node = {row["node"]: row for row in table}
@@ -379,8 +389,8 @@ def test_accuracy_is_told_by_probability():
     assert last.split()[-1] == "none"
 
 
-def test_damaged_predictions_of_held_out_labels_are_refused(run_with_wrong_labels, tmp_path):
-    held = build.load_model(run_with_wrong_labels / "r").method.out_of_fold
+def test_damaged_predictions_of_held_out_labels_are_refused(loaded, tmp_path):
+    held = loaded.method.out_of_fold
     good = {model.HELD_OUT + name: value for name, value in held._asdict().items()}
     read = model._read_out_of_fold(good, 3)
     assert isinstance(read, OutOfFold) and read.log_p.equal(held.log_p)
@@ -398,7 +408,7 @@ def test_damaged_predictions_of_held_out_labels_are_refused(run_with_wrong_label
 def test_a_better_simple_model_gives_a_warning_and_its_command(
     run_with_wrong_labels, capsys, monkeypatch
 ):
-    result = json.loads((run_with_wrong_labels / "r/0/result.json").read_text())
+    result = record(run_with_wrong_labels / "r")
     assert words.on_better(result) == ""
     (unknown,) = words.alternatives(result)
     assert unknown.settings == {"srnc_plus.abstain": "False"}
@@ -466,8 +476,7 @@ def test_a_run_with_new_labels_is_compared_on_the_classes_of_before():
     assert told == "Predicted as unknown: 9 nodes before the new labels, 0 now."
 
 
-def test_an_explanation_leaves_out_one_part_at_a_time(run_with_wrong_labels):
-    loaded = build.load_model(run_with_wrong_labels / "r")
+def test_an_explanation_leaves_out_one_part_at_a_time(loaded):
     graph = build.task_of(loaded).target
     node = 4
     found = explain(loaded, graph, node)
@@ -490,9 +499,8 @@ def test_an_explanation_leaves_out_one_part_at_a_time(run_with_wrong_labels):
     assert set(found.votes) <= {"gcnconv", "sign", "mlp"}
 
 
-def test_an_explanation_tries_the_heaviest_links(run_with_wrong_labels, monkeypatch):
+def test_an_explanation_tries_the_heaviest_links(loaded, monkeypatch):
     monkeypatch.setattr("graphgym_srnc.train.explain.MOST_LINKS", 1)
-    loaded = build.load_model(run_with_wrong_labels / "r")
     graph = build.task_of(loaded).target.clone()
     source, target = graph.edge_index
     heaviest = int(target[source == 4].max())
@@ -502,9 +510,8 @@ def test_an_explanation_tries_the_heaviest_links(run_with_wrong_labels, monkeypa
     assert [one.part for one in explain(loaded, graph, 4).links] == [heaviest]
 
 
-def test_an_explanation_follows_a_probability_through_the_mixture(run_with_wrong_labels):
+def test_an_explanation_follows_a_probability_through_the_mixture(loaded):
     """By hand from the classifiers' posteriors to the final one."""
-    loaded = build.load_model(run_with_wrong_labels / "r")
     graph = build.task_of(loaded).target
     method = loaded.method
     found = explain(loaded, graph, 4)
@@ -538,8 +545,7 @@ def test_the_steps_of_a_known_class_end_at_its_calibrated_probability(tmp_path):
         assert found.steps["after calibration"] == float(found.posterior[found.label])
 
 
-def test_why_says_that_nothing_alone_changes_a_prediction(run_with_wrong_labels):
-    loaded = build.load_model(run_with_wrong_labels / "r")
+def test_why_says_that_nothing_alone_changes_a_prediction(loaded):
     found = explain(loaded, build.task_of(loaded).target, 4)
     before = float(found.posterior[found.label])
 
@@ -561,12 +567,12 @@ def test_why_says_that_nothing_alone_changes_a_prediction(run_with_wrong_labels)
     assert "It has no links." in alone and " link" not in alone.replace("no links", "")
 
 
-def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, capsys):
+def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, loaded, capsys):
     assert main(["predict", str(run_with_wrong_labels / "r"), "--why", "4", "6"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("4: predicted ") and "\n6: predicted " in told
     assert "Its given label is 1." in told and "without the link to" in told
-    held_out = build.load_model(run_with_wrong_labels / "r").method.out_of_fold
+    held_out = loaded.method.out_of_fold
     place = held_out.nodes.tolist().index(4)
     p = held_out.log_p[place].exp()
     first = told.partition("\n6: ")[0]
@@ -605,9 +611,8 @@ def test_an_estimator_says_how_good_it_is_on_held_out_labels(tmp_path):
     assert "60 labels that the models had not learned" in Path(page).read_text()
 
 
-def test_probabilities_in_small_components(run_with_wrong_labels):
+def test_probabilities_in_small_components(loaded):
     """Labelled nodes 0 to 3 and others 80 to 89 have no link."""
-    loaded = build.load_model(run_with_wrong_labels / "r")
     task = build.task_of(loaded)
     alone = torch.tensor([0, 1, 2, 3, *range(80, 90)])
     edges = task.target.edge_index

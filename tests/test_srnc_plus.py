@@ -23,9 +23,10 @@ from graphgym_srnc.methods.shared import cross_fit
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.evidence import Evidence
+from graphgym_srnc.methods.shared.plan import NO_UNKNOWN, Judged, Plan
 from graphgym_srnc.methods.shared.training import Term, adam, log_softmax
 from graphgym_srnc.methods.shared.validation import Validation, not_worse
-from graphgym_srnc.methods.srnc_plus import Plan, SRNCPlus
+from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train import source_first, trainer
@@ -318,12 +319,12 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, validated, 
         assert share == pytest.approx(truth, abs=0.12)
         assert 0 < figures["least_unknown_share"] < truth + 0.1
         assert float(called[task.pool].float().mean()) == pytest.approx(share, abs=2e-3)
-        assert srnc_plus.NO_UNKNOWN not in record.warnings
+        assert NO_UNKNOWN not in record.warnings
         return
     p_value = figures["no_unknown_p_value"]
     assert p_value > 0.01 and not method.plan.finds_unknown and not called.any()
     sign = "no significant" if p_value > 0.1 else "only a weak"
-    assert sign in record.warnings[srnc_plus.NO_UNKNOWN]
+    assert sign in record.warnings[NO_UNKNOWN]
     assert "`abstain=False`" in record.warnings["detectable share"]
     p = method.posterior(method.predict(task.target))
     assert p[:, 6].max() < 1e-6 and torch.allclose(p.sum(1), torch.ones(800).double())
@@ -581,9 +582,9 @@ def test_many_labels_need_one_twin_only(monkeypatch):
 def test_a_run_without_a_better_ranking_predicts_as_before_it(monkeypatch, two_hidden_classes):
     task = two_hidden_classes.task
     accuracies = iter([0.9, 0.8])
-    judged = srnc_plus.Judged(*torch.ones(3, 4))
+    judged = Judged(*torch.ones(3, 4))
 
-    def judge(self: SRNCPlus) -> tuple[UnknownEvidence, srnc_plus.Judged]:
+    def judge(self: SRNCPlus) -> tuple[UnknownEvidence, Judged]:
         rank = next(accuracies)
         return UnknownEvidence(1e-9, 1.0, rank, rank, 0.01, 0.9, 0.9), judged
 

@@ -44,7 +44,7 @@ def do_as_named(job: Job) -> str:
 
 def experiment_of(root: str, number: int) -> store.Experiment:
     config = {"seed": 0, "x": number, "dataset": {"format": "synthetic"}}
-    return store.Experiment(root, f"toy-x={number}", config, f"x: {number}\n")
+    return store.Experiment(root, f"toy-x={number}", config, lambda: f"x: {number}\n")
 
 
 def record_of(number: int, seed: int) -> dict:

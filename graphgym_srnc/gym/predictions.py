@@ -23,6 +23,7 @@ BANDS = {  # lowest probability of each, and its name
 }
 UNLIKELY = 0.02  # probability of a label below which it is often wrong
 """In three tables with 33 wrong labels, 26 of them were among the 43 labels below it."""
+SHOWN = 3  # first labels that disagree in print
 FEWER = 0.5  # links per node, divided by those of training, below which nodes lack neighbours
 
 
@@ -55,27 +56,30 @@ def table(
     label = prediction.label
     posterior = prediction.posterior
     names = model.class_names
-    columns: dict[str, Any] = {"node": range(len(label))}
-    if ids is not None:
-        columns["id"] = ids
-    if titles is not None:
-        columns["title"] = titles
-    columns["class"] = [names[k] for k in label.tolist()]
-    if given is not None:
-        columns |= {"given_label": given, "split": parts}
-    columns["probability"] = posterior.gather(1, label[:, None])[:, 0].tolist()
+    of_label = best = p_known = None
     if given is not None:
         place = {name: k for k, name in enumerate(names)}
         number = torch.tensor([place.get(name, -1) for name in given])
-        of_label = posterior.gather(1, number.clamp(min=0)[:, None])[:, 0]
-        columns["p_given_label"] = of_label.where(number >= 0, torch.nan).tolist()
+        found = posterior.gather(1, number.clamp(min=0)[:, None])[:, 0]
+        of_label = found.where(number >= 0, torch.nan).tolist()
     if model.method.task.unknown is not None:
-        columns["p_known"] = (1 - posterior[:, -1]).tolist()
-        best = posterior[:, :-1].argmax(1).tolist()
-        columns["best_known_class"] = [names[k] for k in best]
-    if prediction.cluster is not None:
-        columns["gnn_cluster"] = prediction.cluster.tolist()
-    columns["component_size"] = component_sizes(graph.edge_index.numpy(), len(label))
+        p_known = (1 - posterior[:, -1]).tolist()
+        best = [names[k] for k in posterior[:, :-1].argmax(1).tolist()]
+    every = {
+        "node": range(len(label)),
+        "id": ids,
+        "title": titles,
+        "class": [names[k] for k in label.tolist()],
+        "given_label": given,
+        "split": parts,
+        "probability": posterior.gather(1, label[:, None])[:, 0].tolist(),
+        "p_given_label": of_label,
+        "p_known": p_known,
+        "best_known_class": best,
+        "gnn_cluster": None if prediction.cluster is None else prediction.cluster.tolist(),
+        "component_size": component_sizes(graph.edge_index.numpy(), len(label)),
+    }
+    columns: dict[str, Any] = {head: own for head, own in every.items() if own is not None}
     for name, p in zip(names, posterior.T) if probabilities else ():
         columns[f"p_class_{name}" if f"p_{name}" in columns else f"p_{name}"] = p.tolist()
     return pandas.DataFrame(columns)
@@ -122,7 +126,6 @@ def on_disagreements(
     other: pandas.DataFrame,
     out_of_fold: bool,
     from_clusters: Collection[int] = (),
-    most: int = 3,
 ) -> list[str]:
     """How many given labels of a ``table`` disagree, and the first rows; a line each.
 
@@ -131,7 +134,6 @@ def on_disagreements(
         other: its ``disagreements``.
         out_of_fold: whether its models did not learn these labels.
         from_clusters: nodes whose labels are names of clusters.
-        most: number of the first rows.
     """
     labelled = frame.loc[frame["given_label"] != "", "split"]
     counts = [
@@ -154,7 +156,7 @@ def on_disagreements(
     titles = ["title"] if "title" in other else []
     lines = [["  node", "given label", "its probability", "predicted", *titles]]
     wanted = [id, "given_label", "class", "p_given_label", *titles]
-    for row in other[wanted].head(most).values.tolist():
+    for row in other[wanted].head(SHOWN).values.tolist():
         node, label, predicted = (short(cell, 24) for cell in row[:3])
         rest = [short(cell, 50) for cell in row[4:]]
         lines.append([f"  {node}", label, f"{row[3]:.2f}", predicted, *rest])
@@ -193,15 +195,16 @@ def encode(file: str, columns: pandas.DataFrame | Mapping[str, list[Any]]) -> by
 def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
     """How many nodes of a ``table`` are of each class, how sure the model is, and whose component
     is small; a line each."""
-    small = frame["component_size"] <= SMALL
-    lines = [["class", "nodes", "share", "mean probability"]]
-    lines[0] += [f"in components of at most {SMALL} nodes"]
-    for name in (*model.class_names, "all"):
-        own = frame["class"] == name if len(lines) <= len(model.class_names) else small | ~small
-        mean = f"{frame['probability'][own].mean():.3f}" if own.any() else "-"
-        share = f"{100 * own.mean():.1f} %" if len(lines) <= len(model.class_names) else ""
-        lines.append([clean(name), f"{own.sum():,}", share, mean, f"{(small & own).sum():,}"])
-    return aligned([line if small.any() else line[:-1] for line in lines]).splitlines()
+    heads = ["class", "nodes", "share", "mean probability"]
+    lines = [[*heads, f"in components of at most {SMALL} nodes"]]
+    groups = [(name, frame[frame["class"] == name]) for name in model.class_names]
+    for name, own in [*groups, ("all", frame)]:
+        share = "" if own is frame else f"{100 * len(own) / len(frame):.1f} %"
+        mean = f"{own['probability'].mean():.3f}" if len(own) else "-"
+        small = (own["component_size"] <= SMALL).sum()
+        lines.append([clean(name), f"{len(own):,}", share, mean, f"{small:,}"])
+    shown = len(heads) + bool(small)
+    return aligned([line[:shown] for line in lines]).splitlines()
 
 
 def by_probability(frame: pandas.DataFrame, from_clusters: Collection[int] = ()) -> list[str]:

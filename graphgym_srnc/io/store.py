@@ -11,13 +11,14 @@ and the statistics, which follow from the records; it is removed when a run begi
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from graphgym_srnc.core import environment
 from graphgym_srnc.core.text import listed
@@ -39,16 +40,21 @@ class Busy(InputError):
 class Experiment:
     """The runs of one config, one directory per seed.
 
-    ``config`` has every setting as nested dictionaries, and ``text`` the same for ``config.yaml``.
+    ``config`` has every setting as nested dictionaries, and ``text`` returns the same for
+    ``config.yaml``, which takes longer than all else of an experiment that is only planned.
     """
 
     def __init__(
-        self, out_dir: str | os.PathLike, name: str, config: Mapping[str, Any], text: str = ""
+        self,
+        out_dir: str | os.PathLike,
+        name: str,
+        config: Mapping[str, Any],
+        text: Callable[[], str] = str,
     ) -> None:
         check_name(name)
         self.out_dir = Path(out_dir)
         self.name = name
-        self.text = text
+        self.text = functools.cache(text)
         self.path = self.out_dir / name
         self.config = json.loads(json.dumps(config, default=str))
         self.digest = digest(self.config)
@@ -112,7 +118,7 @@ class Experiment:
                 return run
             if not run.is_dir() or {path.name for path in run.iterdir()} != {records.LOG}:
                 self._remove(seed)
-            self._change({"config.yaml": self.text})
+            self._change({"config.yaml": self.text()})
             write_text(run / "run.json", json.dumps({"seed": seed, "digest": self.digest}) + "\n")
         return run
 
@@ -170,7 +176,7 @@ class Experiment:
         new = self.path / f".{seed}.new"
         discard(new)
         shutil.copytree(finished, new)
-        self._change({"config.yaml": self.text})
+        self._change({"config.yaml": self.text()})
         self._remove(seed)
         os.replace(new, self.path / str(seed))
 
@@ -216,7 +222,7 @@ class Experiment:
             results = {seed: result for seed, result in found if result["digest"] == self.digest}
             if results:
                 files = stats.of_experiment(results, digits)
-                self._change({"config.yaml": self.text, **files})
+                self._change({"config.yaml": self.text(), **files})
                 checksums.write(self.path, ["config.yaml", *files])
         return results
 

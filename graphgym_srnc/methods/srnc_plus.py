@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor
@@ -36,6 +35,22 @@ from graphgym_srnc.methods.shared.evidence import Evidence, specs
 from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
 from graphgym_srnc.methods.shared.label_scan import Scan
+from graphgym_srnc.methods.shared.plan import (
+    DETECTABLE,
+    NO_SIGN,
+    NO_UNKNOWN,
+    NOT_ADAPTED,
+    NOT_ITERATED,
+    SIGNIFICANT,
+    TOO_SMALL,
+    UNDONE,
+    WEAK,
+    Judged,
+    Plan,
+    confident_nodes,
+    mean_or,
+    weighted_mean,
+)
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
 from graphgym_srnc.methods.shared.topics import best_topics
 from graphgym_srnc.methods.shared.training import Term, random_draws_apart
@@ -46,31 +61,7 @@ COLLAPSE = 0.1  # weight of the collapse term
 CLUSTER_LR = 0.003  # learning rate for modularity
 MIN_ASSORTATIVITY = 0.2  # from which edges support iterations or adaptation
 MIN_RELIABILITY = 0.3  # minimum correlation of the MLP's posterior with the classes
-NOT_ADAPTED = {
-    True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
-    " class (estimated assortativity {:.2f}). Classifiers of the labels alone make the predictions,"
-    " with more weight on features.",
-    False: "SRNC+ did not adapt to the target, since few edges of the source join nodes of the same"
-    " class (assortativity {:.2f}), and features alone cannot tell whether this differs on the"
-    " target. Classifiers of the labels alone make the predictions.",
-}
-"""Warnings if a target is not adapted to, by whether features are reliable."""
-
-NOT_ITERATED = (
-    "SRNC+ learned no pseudo-labels, since edges between labelled nodes hardly join nodes of the"
-    " same class more often than by chance (assortativity {:.2f}; 1 = always). Classifiers of"
-    " features and edges, weighted by held-out labels, make the predictions; you need not do"
-    " anything."
-)
-
-UNDONE = (
-    "SRNC+ predicts as before its iteration {}, since this lowered the expected accuracy (from"
-    " {:.1f} to {:.1f} % of the unlabelled nodes)."
-)
-
 SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
-SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
-WEAK = 0.1  # p-value below which it is weak
 PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
 ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
 ROUNDS = 3  # the same between two graphs
@@ -78,66 +69,6 @@ MOST_ROUNDS = 5  # iterations while the expected accuracy rises
 ENOUGH = 300  # labels that one twin leaves out, with which no second twin is needed
 CLEAR = 2  # standard errors of a rise after which another iteration follows
 DONE = 0.97  # expected accuracy from which one iteration is enough
-NO_UNKNOWN = "no unknown class"  # code of the next warning
-NO_SIGN = (
-    "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown."
-)
-TOO_SMALL = "detectable share"  # code of the next warning
-DETECTABLE = (
-    "{:,} labels may not show an unknown class that has less than about {:.0f} % of the nodes, or"
-    " that is much like a known class. If you know that there is one, set `abstain=False`, or label"
-    " some of its nodes for validation."
-)
-
-
-class Plan(NamedTuple):
-    """What the labels decided, and how far the method is.
-
-    Args:
-        finds_unknown: whether nodes may be predicted as unknown.
-        unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown.
-        least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
-        p_value: p-value of the hypothesis that there are none, by ranks of held-out nodes or, if
-            these show none, by groups with few labels; -1 = not tested.
-        accuracy: accuracy on held-out nodes of known classes.
-        expected: expected accuracy on the unlabelled nodes of one graph that are predicted as known
-            classes; -1 = not known.
-        precision: expected share of unknown nodes among those predicted as unknown; -1 = not known.
-        temperature: temperature of the probabilities of nodes predicted as known classes.
-        unknown_temperature: that of nodes predicted as unknown.
-        smooths: whether the posterior is smoothed.
-        adapts: whether edges seem to join nodes of the same class, so that iterations and the prior
-            correction help.
-        iteration: number of finished iterations.
-    """
-
-    finds_unknown: bool
-    unknown_share: float = 0.0
-    least_share: float = 0.0
-    p_value: float = -1.0
-    accuracy: float = 1.0
-    expected: float = -1.0
-    precision: float = -1.0
-    temperature: float = 1.0
-    unknown_temperature: float = 1.0
-    smooths: bool = True
-    adapts: bool = True
-    iteration: int = 0
-
-
-class Judged(NamedTuple):
-    """Held-out nodes of known classes of one graph.
-
-    Args:
-        ranks: share of the unlabelled nodes with lower confidence, ``[n]``.
-        weight: share of a node's class among the unlabelled nodes, divided by that among labels.
-        correct: 1 where the known class is predicted, else 0.
-    """
-
-    ranks: Tensor
-    weight: Tensor
-    correct: Tensor
 
 
 class SRNCPlus(ClusterMethod):
@@ -845,34 +776,3 @@ class SRNCPlus(ClusterMethod):
         if self.task.open_set and not self.plan.finds_unknown:
             log_p = torch.cat([log_p, log_p.amax(1, keepdim=True) - LARGE_LOG_ODDS], 1)
         return log_p
-
-
-def mean_or(values: Tensor, otherwise: float) -> float:
-    """The mean of values ``[n]``, or another value if there are none."""
-    return float(values.mean()) if len(values) else otherwise
-
-
-def weighted_mean(values: Tensor, weight: Tensor) -> tuple[float, float]:
-    """The mean of values ``[n]`` with weights ``[n]``, and its standard error."""
-    weight = weight.double() / weight.sum()
-    mean = (weight * values).sum()
-    spread = (weight * (values - mean).square()).sum()
-    return float(mean), float((spread * weight.square().sum()).sqrt())
-
-
-def confident_nodes(scores: Tensor, pool: Tensor, share: float) -> Tensor:
-    """Nodes ``[n]`` of the pool with the largest margins in each class, at least one per class.
-
-    Args:
-        scores: scores of all nodes, ``[V, K]``. The margin is the difference of the largest two.
-        pool: ids of the unlabelled nodes.
-        share: share of the nodes of each predicted class to choose.
-    """
-    best = scores[pool].topk(2, 1)
-    margin = best.values[:, 0] - best.values[:, 1]
-    label = best.indices[:, 0]
-    chosen = []
-    for members in ((label == k).nonzero().ravel() for k in range(scores.size(1))):
-        order = margin[members].argsort(descending=True)
-        chosen.append(members[order[: max(1, math.ceil(share * len(order)))]])
-    return pool[torch.cat(chosen)]

@@ -241,12 +241,14 @@ def _choose(
 ) -> tuple[dict[str, Any], DataFrame]:
     """Of the settings with the most runs, the one with the best mean validation score."""
     varying = sorted(_varying(runs, keys))
-    setting = _numbered(runs, varying)
-    counts = setting.value_counts()
-    full = counts.index[counts == counts.max()].sort_values()
-    validation = runs.get(score_column(metric, "val"), pandas.Series(math.nan, runs.index))
-    scores = {one: mean(validation[setting == one]) for one in full}
-    if len(full) > 1 and any(map(math.isnan, scores.values())):
+    settings = [runs]
+    if varying:
+        settings = [own for _, own in runs.groupby(varying, dropna=False, sort=False)]
+    most = max(map(len, settings))
+    full = [own for own in settings if len(own) == most]
+    column = score_column(metric, "val")
+    scores = [mean(own[column]) if column in own else math.nan for own in full]
+    if len(full) > 1 and any(map(math.isnan, scores)):
         raise InputError.plain(
             "select",
             (
@@ -255,17 +257,17 @@ def _choose(
             ),
             code="no_choice",
         )
-    best = (min if metric in LESS else max)(scores, key=scores.__getitem__)
-    chosen = runs[setting == best]
+    validation = (min if metric in LESS else max)(scores)
+    chosen = full[scores.index(validation)]
     values = {key: chosen[key].iloc[0] for key in varying}
     text = ", ".join(
         f"{key.rpartition('.')[2]} {as_text(value if value == value else None)}"
         for key, value in values.items()
     )
     facts = {
-        "validation": scores[best],
-        "tried": len(counts),
-        "fewer": len(counts) - len(full),
+        "validation": validation,
+        "tried": len(settings),
+        "fewer": len(settings) - len(full),
         "setting": text,
         "keys": " ".join(varying),
     }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-import pandas
 from pandas import DataFrame
 
 from graphgym_srnc.errors import InputError
@@ -51,6 +51,7 @@ AUTO = "auto"
 """The split that :func:`scored_split` chooses."""
 
 BLOCK = ["column", "unit", "split", "seed"]
+Cells = dict[Place, dict[str, Any]]  # values of columns of CELL by row and column; none = absent
 
 
 class Ranking(NamedTuple):
@@ -179,23 +180,23 @@ def table(
     rows = _sorted_rows(scores[metrics[0]], runs, oracles)
     against = _row_of(against, rows, runs)
     ranked = [row for row in rows if row not in oracles]
+    places = [*itertools.product(rows, runs["column"].unique())]
     lost = _lost(found, runs)
-    settings = DataFrame.from_dict(arranged.chosen, orient="index").astype(object)
-    frames = []
+    lines = []
     rankings: dict[tuple[str, str], Ranking] = {}
     for metric, own in scores.items():
-        cells = own.cells(rows, runs["column"].unique(), intervals, ddof)
+        cells = {place: dict(arranged.chosen.get(place, {})) for place in places}
+        own.describe(cells, intervals, ddof)
         _count_lost(cells, lost)
-        rivals = _rivals(cells, ranked, runs, metric, split)
+        rivals = _rivals(ranked, runs, metric, split)
         own.mark(cells, rivals)
         rankings |= own.rank(cells, rivals)
         if against is not None:
             own.compare(cells, ranked, against)
         if published and split == "test":
             _add_published(cells, runs, published, metric)
-        cells[[*settings]] = settings.reindex(cells.index)
-        frames.append(cells.reset_index().assign(metric=metric, split=split)[list(CELL)])
-    frame = pandas.concat(frames, ignore_index=True)
+        lines += [dict(zip(CELL, (metric, split, *place))) | cells[place] for place in places]
+    frame = DataFrame(lines, columns=list(CELL), dtype=object)
     _check_pairs(frame, against)
     return Table(
         metrics=metrics,
@@ -275,7 +276,7 @@ def _check_pairs(cells: DataFrame, against: str | None) -> None:
 
 
 def _rivals(
-    cells: DataFrame, ranked: Sequence[str], runs: DataFrame, metric: str, split: str
+    ranked: Sequence[str], runs: DataFrame, metric: str, split: str
 ) -> dict[str, list[str]]:
     """The rows that compete on each column.
 
@@ -285,7 +286,7 @@ def _rivals(
     unfair = blind(runs, split) if metric in DECISIONS else set()
     no_contest = () if metric in COSTS else columns_of_known(runs)
     rivals = {}
-    for column in cells.index.unique("column"):
+    for column in runs["column"].unique():
         is_open = metric != SHARE and column not in no_contest
         rivals[column] = [row for row in ranked if is_open and (row, column) not in unfair]
     return rivals
@@ -328,16 +329,16 @@ def _lost(found: Collection, runs: DataFrame) -> list[Lost]:
         for name, failure in one.failures.items():
             if name.isdecimal():
                 kinds.setdefault(failure.kind, []).append(int(name))
-        total = int((found.every["experiment"] == one.name).sum()) + len(one.failures)
+        total = len(one.seeds) + len(one.failures)
         out += [Lost(one.name, place, kind, sorted(of), total) for kind, of in kinds.items()]
     return out
 
 
-def _count_lost(cells: DataFrame, lost: Iterable[Lost]) -> None:
+def _count_lost(cells: Cells, lost: Iterable[Lost]) -> None:
     """Add the numbers of runs without a result to their cells."""
     for one in lost:
-        if one.place in cells.index:
-            cells.loc[one.place, one.kind] += len(one.seeds)
+        if one.place and "runs" in cells[one.place]:
+            cells[one.place][one.kind] += len(one.seeds)
 
 
 def has_mean(runs: DataFrame) -> bool:
@@ -375,13 +376,14 @@ def _sorted_rows(scores: _Scores, runs: DataFrame, oracles: set[str]) -> list[st
     return sorted(rows, key=lambda row: (row not in oracles, heights.get(row, math.inf), row))
 
 
-def _add_published(cells: DataFrame, runs: DataFrame, published: Published, metric: str) -> None:
+def _add_published(cells: Cells, runs: DataFrame, published: Published, metric: str) -> None:
     """Add the paper's number where all runs of a cell stand beside the same one."""
     for place, beside in runs.groupby(["row", "column"])[[PAPER, PAPER_COLUMN]]:
         found = beside.drop_duplicates().to_numpy().tolist()
         score = published.find(*found[0]).get(metric) if len(found) == 1 else None
         for key, value in score._asdict().items() if score else ():
-            cells.loc[place, f"paper_{key}"] = None if value is None else round(value / 100, 6)
+            if value is not None:
+                cells[place][f"paper_{key}"] = round(value / 100, 6)
 
 
 class _Scores:
@@ -398,100 +400,79 @@ class _Scores:
         blocks = means.index.droplevel("row").drop_duplicates()
         self.means = means.unstack("row").reindex(blocks)
 
-    def cells(
-        self, rows: Sequence[str], columns: Sequence[str], intervals: bool, ddof: int
-    ) -> DataFrame:
-        """A line for each row and column with the numbers that depend on no other cell."""
-        scores = self.runs.groupby(["row", "column"], sort=False)["score"]
-        cells = DataFrame(
-            {
-                "runs": scores.size(),
-                "failed": 0,
-                "unfinished": 0,
-                "unreadable": 0,
-                "mean": scores.agg(stats.mean),
-                "std": scores.agg(lambda own: stats.mean_std(own.tolist(), ddof)[1]),
-                "median": scores.median(),
-                "best": 0,
-                "tied": 0,
-            }
-        )
-        every = pandas.MultiIndex.from_product([rows, columns], names=["row", "column"])
-        cells = cells.astype(object).reindex(index=every, columns=list(CELL[4:])).astype(object)
-        if intervals:
-            self._add_intervals(cells)
-        return cells
-
-    def _add_intervals(self, cells: DataFrame) -> None:
-        """Add the interval of each mean."""
-        for row, own in self.means.items():
+    def describe(self, cells: Cells, intervals: bool, ddof: int) -> None:
+        """Add the numbers that depend on no other cell."""
+        for place, own in self.runs.groupby(["row", "column"])["score"]:
+            mean, std = stats.mean_std(own.tolist(), ddof)
+            cells[place] |= dict.fromkeys(("failed", "unfinished", "unreadable", "best", "tied"), 0)
+            cells[place] |= {"runs": len(own), "mean": mean, "std": std, "median": own.median()}
+        for row, own in self.means.items() if intervals else ():
             units = own.dropna().groupby(level=["column", "unit"], sort=False).agg(stats.mean)
             for column, values in units.groupby(level="column"):
                 ends = statistics.interval(values.tolist(), 1 - self.alpha)
-                cells.loc[(row, column), ["low", "high"]] = ends
+                cells[row, column] |= dict(zip(("low", "high"), ends))
 
     def tests(
         self, ranked: Sequence[str], against: str, column: str
     ) -> Iterable[tuple[str, list[float], float, float]]:
         """Each row but one, with its differences to that per unit, p, and Holm's corrected p."""
-        scores = self.means.reindex(columns=list({**dict.fromkeys(ranked), against: None}))
-        scores = scores[scores.index.get_level_values("column") == column]
+        scores = self.on(column, [*ranked, against])
         gaps = {row: statistics.gaps(scores, row, against) for row in ranked if row != against}
         p = [statistics.p_value(gap, self.test) for gap in gaps.values()]
         return zip(gaps, gaps.values(), p, statistics.holm(p))
 
-    def mark(self, cells: DataFrame, rivals: Mapping[str, Sequence[str]]) -> None:
+    def mark(self, cells: Cells, rivals: Mapping[str, Sequence[str]]) -> None:
         """Mark the best cell of each column and those without a significant difference from it.
 
         Args:
-            cells: see :meth:`cells`.
+            cells: what :meth:`describe` has made.
             rivals: rows that compete, by column.
         """
-        means = cells["mean"].unstack("column", sort=False)
         for column, rows in rivals.items():
-            own = means[column].reindex(rows).dropna().astype(float)
+            scored = [row for row in rows if "mean" in cells[row, column]]
             # The mean of a row on fewer or other splits may be higher because they are easier.
-            fair = own[list(self.common(list(own.index), column))]
+            common = statistics.common_blocks(self.on(column, scored))
+            fair = {row: cells[row, column]["mean"] for row in common}
             if len(fair) < 2:
                 continue
-            best = fair.idxmin() if self.metric in LESS else fair.idxmax()
-            for row in fair.index[(fair - fair[best]).round(statistics.DECIMALS) == 0]:
-                cells.loc[(row, column), "best"] = 1
-            found = list(self.tests(list(own.index), best, column))
+            best = (min if self.metric in LESS else max)(fair, key=fair.__getitem__)
+            for row, mean in fair.items():
+                cells[row, column]["best"] = int(round(mean - fair[best], statistics.DECIMALS) == 0)
+            found = list(self.tests(scored, best, column))
             family = sum(p == p for _, _, p, _ in found)
             needed = statistics.least_pairs(family, self.test, self.alpha)
             for row, gap, _, p in found:
                 is_testable = len(gap) >= max(needed, statistics.LEAST_BLOCKS)
-                facts = len(gap), p, int(is_testable and p > self.alpha)
-                cells.loc[(row, column), ["pairs_best", "p_best_holm", "tied"]] = facts
+                tied = int(is_testable and p > self.alpha)
+                cells[row, column] |= {"pairs_best": len(gap), "p_best_holm": p, "tied": tied}
 
-    def compare(self, cells: DataFrame, ranked: Sequence[str], against: str) -> None:
+    def compare(self, cells: Cells, ranked: Sequence[str], against: str) -> None:
         """Compare the other rows with a chosen one on each column."""
-        for column in cells.index.unique("column"):
+        for column in {column: None for _, column in cells}:
             for row, gap, p, corrected in self.tests(ranked, against, column):
                 wins = sum(one < 0 if self.metric in LESS else one > 0 for one in gap)
                 ends = statistics.interval(gap, 1 - self.alpha)
                 facts = against, len(gap), stats.mean(gap), *ends, wins, p, corrected
-                cells.loc[(row, column), list(CELL[CELL.index("against") :])] = facts
+                cells[row, column] |= dict(zip(CELL[CELL.index("against") :], facts))
 
-    def common(self, ranked: Sequence[str], column: str) -> DataFrame:
-        """The rows of a column that share most splits, on these splits."""
+    def on(self, column: str, rows: Sequence[str]) -> DataFrame:
+        """``means`` on a column, of these rows."""
         own = self.means[self.means.index.get_level_values("column") == column]
-        return statistics.common_blocks(own.reindex(columns=ranked))
+        return own.reindex(columns=list(dict.fromkeys(rows)))
 
     def rank(
-        self, cells: DataFrame, rivals: Mapping[str, Sequence[str]]
+        self, cells: Cells, rivals: Mapping[str, Sequence[str]]
     ) -> dict[tuple[str, str], Ranking]:
         """Add the ranks on the common blocks of each column on which two rows have two of them."""
         rankings = {}
         for column, rows in rivals.items():
-            common = self.common(rows, column)
+            common = statistics.common_blocks(self.on(column, rows))
             units = common.groupby(level="unit", sort=False).agg(stats.mean)
             if min(units.shape) < 2:
                 continue
             ranks = statistics.mean_ranks(units, self.metric in LESS)
             for row, rank in ranks.items():
-                cells.loc[(row, column), "rank"] = rank
+                cells[row, column]["rank"] = rank
             difference = math.nan
             if len(units) >= statistics.LEAST_BLOCKS:
                 difference = statistics.critical_difference(len(ranks), len(units), self.alpha)

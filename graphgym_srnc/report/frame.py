@@ -47,7 +47,8 @@ class Experiment:
 
     path: Path
     name: str = ""  # path below the folder that all experiments share
-    results: dict[int, records.Result] = field(default_factory=dict)  # finished runs by seed
+    seeds: set[int] = field(default_factory=set)  # of its finished runs
+    results: dict[int, records.Result] = field(default_factory=dict)  # their records, if wanted
     failures: dict[str, Failure] = field(default_factory=dict)  # by name of the run's folder
 
 
@@ -83,9 +84,7 @@ class Collection:
 
     def _missing(self) -> list[str]:
         """How many runs of unfinished grids are missing."""
-        seeds = self.every.reindex(columns=["experiment", "seed"]).groupby("experiment")["seed"]
-        of_name = seeds.agg(set)
-        finished = {one.path: of_name.get(one.name, set()) for one in self.experiments}
+        finished = {one.path: one.seeds for one in self.experiments}
         out = []
         for folder, plan in self.plans.items():
             total = sum(map(len, plan.values()))
@@ -195,6 +194,7 @@ def collect(folders: Iterable[str | os.PathLike], records: bool = True) -> Colle
                     found.unreadable[place] = read.reason
                 continue
             result, row = read
+            experiment.seeds.add(result["seed"])
             if records:
                 experiment.results[result["seed"]] = result
             rows.append((experiment, row))

@@ -24,7 +24,7 @@ from graphgym_srnc.plots.style import encode
 from graphgym_srnc.report import citations, compare, held_out, html, sentences, summary, tables
 from graphgym_srnc.report.arrange import SHARE
 from graphgym_srnc.report.compare import Table
-from graphgym_srnc.report.frame import Collection, Experiment
+from graphgym_srnc.report.frame import COSTS, Collection, Experiment
 from graphgym_srnc.report.names import method_name
 from graphgym_srnc.report.render import Told
 from graphgym_srnc.report.statistics import DECIMALS
@@ -72,7 +72,9 @@ def render(
         raise InputError.plain("folders", "no run has a test score", code="no_test_score")
     row = against
     if row is None:
-        ranks = compare.table(found, metrics, paper=paper).mean_ranks(metrics[0])
+        # The other scores only cost time, unless one of them chooses the settings.
+        ranked = metrics if metrics[0] in COSTS else metrics[:1]
+        ranks = compare.table(found, ranked, paper=paper).mean_ranks(metrics[0])
         if ranks:
             row = min(ranks, key=ranks.__getitem__)
     table = compare.table(found, metrics, against=row, paper=paper, intervals=True, ddof=ddof)

@@ -174,26 +174,25 @@ def _joined(table: Table, metrics: Sequence[str], above: str, found: Sequence[Gr
     return Grid(above, head, rows, found[0].kind, groups)
 
 
-def _grid(table: Table, rows: Sequence[str], text: Any, kind: str) -> Grid:
-    """A table of the texts of some rows."""
-    texts = [boxes(row, *(text(row, column) for column in table.columns)) for row in rows]
+def _grid(table: Table, metric: str, rows: Sequence[str], text: Any, kind: str) -> Grid:
+    """A table of what ``text`` says of the cells of some rows."""
+    cells = table.of(metric)
+    texts = [boxes(row, *(text(cells[row, column]) for column in table.columns)) for row in rows]
     return Grid("", [row_head(table), *table.columns], texts, kind)
 
 
 def intervals(table: Table, metric: str) -> Grid:
     """The interval of each mean."""
-    cells = table.of(metric)
 
     def text(cell: Any) -> str:
         ends = figure(metric, cell.low), figure(metric, cell.high)
         return ABSENT if math.isnan(cell.low) else " to ".join(ends)
 
-    return _grid(table, table.rows, lambda *place: text(cells[place]), "intervals")
+    return _grid(table, metric, table.rows, text, "intervals")
 
 
 def differences(table: Table, metric: str) -> Grid:
     """Mean paired differences to a row with their interval, p and, if it varies, n."""
-    cells = table.of(metric)
     several = pair_counts(table) is None
 
     def text(cell: Any) -> str:
@@ -205,7 +204,7 @@ def differences(table: Table, metric: str) -> Grid:
         return f"{text}, n {cell.pairs}" if several else text
 
     rivals = [row for row in table.rows if row not in {*table.oracles, table.against}]
-    return _grid(table, rivals, lambda *place: text(cells[place]), "differences")
+    return _grid(table, metric, rivals, text, "differences")
 
 
 def pair_counts(table: Table) -> int | None:

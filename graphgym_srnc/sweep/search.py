@@ -67,12 +67,9 @@ def arms(base: str | None, names: Sequence[str], words: Words) -> list[Arm]:
     """
     mode = load_config(base, words).train.mode
     known = methods.names()
-    for name in names or [mode]:
+    for name in names:
         if name not in known:
-            allowed = ", ".join(known)
-            if names:
-                raise InputError("methods", name, allowed)
-            raise InputError("train.mode", name, allowed)
+            raise InputError("methods", name, ", ".join(known))
     return [
         Arm(name, _beside(base, mode, name) or base, [*words, "train.mode", name])
         for name in dict.fromkeys(names or [mode])

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.losses.prior import least_detectable_share
 from graphgym_srnc.methods.shared.label_scan import FewLabels, Scan
-from graphgym_srnc.methods.srnc_plus import SIGNIFICANT
+from graphgym_srnc.methods.shared.plan import SIGNIFICANT
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates in a graph without labels
 MOST = 4  # groups with few labels that are shown

@@ -181,27 +181,28 @@ def find(
     typical = centrality(state, adjacency, sure, cluster)
     is_small = component_sizes(graph.edge_index.numpy(), graph.num_nodes) <= SMALL
 
-    figures = _figures(posterior, state, seeds, cluster.numpy(), count, adjacency)
-    figures["small"] = by_group(is_small, cluster.numpy(), len(figures)).astype(int)
-    small_share = figures["small"] / figures["size"].clip(lower=1)
-    usual = small_share[:num_known][figures["size"][:num_known] > SMALL]
-    figures["has_few_links"] = small_share > UNUSUAL * usual.max()  # nothing is above NaN
+    group = cluster.numpy()
+    size = np.bincount(group, minlength=count)
+    figures = _figures(posterior, state, seeds, group, size, adjacency)
+    figures["small"] = np.bincount(group[is_small], minlength=count)
+    small_share = figures["small"] / size.clip(min=1)
+    usual = small_share[:num_known][size[:num_known] > SMALL]
+    few = UNUSUAL * usual.max() if len(usual) else np.inf
+    figures["has_few_links"] = small_share > few
     # Seeds that are closer to a known class may leave a new cluster without nodes.
-    found = figures[num_known:-1]
-    new = found[found["size"] > 0].index
+    new = [k for k in range(num_known, count - 1) if size[k]]
     if not seeds.groups:  # which are in order
-        new = found.loc[new].sort_values("newness", ascending=False, kind="stable").index
-    figures["number"] = pandas.Series(range(1, len(new) + 1), new)
-    figures["name"] = pandas.Series(classes, dtype=object)
-    figures = figures.loc[[*range(num_known), *new, len(figures) - 1]].drop(columns="size")
-    records = figures.fillna({"number": 0, "name": ""}).astype({"number": int}).to_dict("records")
-    place = pandas.Series(range(len(figures)), figures.index)
-    placed = place[cluster.numpy()].to_numpy(copy=True)
-    order = np.lexsort((-typical.numpy(), is_small, placed))
-    nodes = np.split(order, np.bincount(placed, minlength=len(figures)).cumsum()[:-1])
-    every = [
-        Cluster(nodes=torch.from_numpy(inside), **record) for inside, record in zip(nodes, records)
-    ]
+        new.sort(key=lambda k: -figures["newness"][k])
+    order = np.lexsort((-typical.numpy(), is_small))
+    placed = np.zeros(len(group), dtype=int)
+    every = []
+    for place, k in enumerate([*range(num_known), *new, count - 1]):
+        nodes = torch.from_numpy(order[group[order] == k])
+        placed[nodes] = place
+        number = place - num_known + 1 if k in new else 0
+        name = classes[k] if k < num_known else ""
+        own_figures = {key: values[k].item() for key, values in figures.items()}
+        every.append(Cluster(name, number, nodes, **own_figures))
     return Discovery(
         state,
         posterior,
@@ -219,37 +220,35 @@ def _figures(
     state: Tensor,
     seeds: Seeds,
     group: np.ndarray,
-    count: int,
+    size: np.ndarray,
     adjacency: sp.csr_array,
-) -> pandas.DataFrame:
-    """Figures of ``count`` clusters, a row each; ``group`` is what ``assign`` returns."""
+) -> dict[str, np.ndarray]:
+    """Figures of clusters by name, ``[C]``; ``group`` is what ``assign`` returns."""
     num_known = posterior.size(1) - 1
-    size = np.bincount(group, minlength=count)
 
     def mean(values: Tensor) -> np.ndarray:
-        return (by_group(values.numpy(), group, count).T / size.clip(min=1)).T
+        return (by_group(values.numpy(), group, len(size)).T / size.clip(min=1)).T
 
-    modularity, conductance, lift = separation(adjacency, group, count)
+    modularity, conductance, lift = separation(adjacency, group, len(size))
     p_unknown = mean(seeds.doubt)
     known = mean(posterior[:, :num_known])
-    topics = F.normalize(state[:, : -num_known - 1], dim=1)
-    columns = {
-        "size": size,
+    cohesion = np.linalg.norm(mean(F.normalize(state[:, : -num_known - 1], dim=1)), axis=1)
+    usual = np.flatnonzero(size[:num_known] > SMALL)
+    is_mixed = size < 0
+    if len(usual):
+        is_mixed = cohesion < LOOSE * cohesion[usual].min()
+        is_mixed |= lift < lift[usual].clip(max=CHANCE).min()
+    return {
         "newness": p_unknown * (1 - conductance / 2),
         "p_unknown": p_unknown,
         "modularity": modularity,
         "conductance": conductance,
-        "cohesion": np.linalg.norm(mean(topics), axis=1),
+        "cohesion": cohesion,
         "lift": lift,
         "nearest": known.argmax(1),
         "nearest_share": known.max(1) / known.sum(1).clip(min=1e-12),
+        "is_mixed": is_mixed,
     }
-    figures = pandas.DataFrame(columns)
-    # Nothing is below NaN, the minimum where no known class has enough nodes.
-    usual = figures[:num_known][size[:num_known] > SMALL]
-    is_loose = figures["cohesion"] < LOOSE * usual["cohesion"].min()
-    is_unlinked = figures["lift"] < usual["lift"].clip(upper=CHANCE).min()
-    return figures.assign(is_mixed=is_loose | is_unlinked)
 
 
 def of_means(state: Tensor, posterior: Tensor, seeds: Seeds, wanted: int) -> tuple[Tensor, int]:
