@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -9,17 +10,20 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from conftest import make_graph
+from conftest import ended, make_graph
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc import ERM, PGL, SRNC, SRNCPlus
 from graphgym_srnc.backbones import Batches, EncoderSpec, build, prepare
+from graphgym_srnc.backbones import graph as graphs
 from graphgym_srnc.backbones.sparse import Sparse
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core import text
 from graphgym_srnc.data import features, read, readings
 from graphgym_srnc.methods import srnc
 from graphgym_srnc.methods.shared import label_density, label_scan
+from graphgym_srnc.train import model
+from graphgym_srnc.train.explain import explain
 
 MAKE = "data make tables/nodes.csv tables/edges.csv --text title".split()
 KNOWN = {
@@ -149,6 +153,46 @@ def test_groups_of_labels_are_learned_from_a_sample(monkeypatch):
     label = torch.randint(-1, 2, (2000,))
     label_scan.Scan(topics, torch.full((2000, 2), 0.5), label)
     assert learned == {500: 1}
+
+
+def test_a_prediction_prepares_its_graph_once(own_run, monkeypatch):
+    loaded = model.load(own_run / "results/a")
+    task_graph = make_graph(num_nodes=50, num_features=loaded.method.task.num_features)
+    prepared = counted(monkeypatch, graphs.Graph, "__init__")
+    loaded.predict(task_graph)
+    assert prepared.total() == 1
+
+
+def test_an_explanation_checks_a_graph_once_and_reads_edges_only_where_they_differ(
+    own_run, monkeypatch
+):
+    loaded = model.load(own_run / "results/a")
+    graph = make_graph(num_nodes=50, num_features=loaded.method.task.num_features)
+    checks = counted(monkeypatch, model, "unlabelled")
+    edges = counted(monkeypatch, graphs, "_read_edges")
+    prepared = counted(monkeypatch, graphs.Graph, "__init__")
+    found = explain(loaded, graph, 4)
+    assert checks.total() == 1
+    assert edges.total() == 2 + len(found.links)  # all, without its own, without one
+    assert prepared.total() == 3 + len(found.links) + len(found.words)
+
+
+COMPILER = """
+import sys
+from graphgym_srnc.cli.main import main
+assert main() == 0  # of a process of its own
+sys.exit("torch._dynamo" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["predict", "discover"])
+def test_predictions_do_not_load_the_compiler(command, own_run, tmp_path):
+    """Its import takes a third of the time of all imports."""
+    out = tmp_path / {"predict": "all.csv", "discover": "page.html"}[command]
+    words = [sys.executable, "-c", COMPILER, command, "results/a", "--out", str(out)]
+    done = ended(words, cwd=own_run)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.usefixtures("few_numbers")

@@ -8,7 +8,8 @@ import sys
 import pytest
 from conftest import ended
 
-from graphgym_srnc.cli.main import INPUT
+from graphgym_srnc.cli.main import INPUT, late_import
+from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
 
@@ -56,3 +57,20 @@ def test_names_are_refused_before_torch_is_imported(tmp_path):
     with pytest.raises(InputError) as error:
         load_config("paper/open_set/cora-srn")
     assert all(error.value.message in message for _, message, _ in told[:2])
+
+
+def test_a_late_import_happens_when_an_import_reads_from_it(monkeypatch):
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    with late_import("colorsys"):
+        assert "colorsys" not in sys.modules  # the process belongs to pytest
+    monkeypatch.setattr(environment, "owned", True)
+    with late_import("colorsys"):
+        import colorsys
+
+        assert not hasattr(colorsys, "__file__")
+        assert sys.modules["colorsys"] is colorsys
+    assert "colorsys" not in sys.modules
+    assert colorsys.ONE_THIRD == pytest.approx(1 / 3)
+    with late_import("colorsys"):
+        from colorsys import rgb_to_hls
+    assert sys.modules["colorsys"].rgb_to_hls is rgb_to_hls

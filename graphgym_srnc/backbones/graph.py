@@ -22,12 +22,14 @@ OPERATORS = ("raw", "gcn", "mean", "loops")  # kinds of :meth:`Graph.adjacency`
 _prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakValueDictionary()
 
 
-def prepare(data: Data, features: str = "row") -> Graph:
-    """Cached :class:`Graph` of a ``Data`` object."""
+def prepare(data: Data, features: str = "row", edges_of: Graph | None = None) -> Graph:
+    """Cached :class:`Graph` of a ``Data`` object, which may have the edges of another graph."""
     # The Graph keeps a reference to its data, so the id of the data stays unique meanwhile.
     graph = _prepared.get((id(data), features))
     if graph is None:
         _prepared[id(data), features] = graph = Graph(data, features)
+        if edges_of is not None:
+            graph._operators = edges_of._operators
     return graph
 
 

@@ -102,6 +102,9 @@ def _column_means(x: Tensor) -> Tensor | None:
 @_cached
 def _entries(x: Tensor) -> sp.csr_array:
     """The features other than zero, ``[V, F]``; cached, so that scalings share their places."""
+    if x.layout == torch.sparse_coo:
+        place = x.indices().cpu().numpy()
+        return sp.csr_array((x.values().cpu().numpy(), place), x.shape)
     dense = cleaning.narrowed(cleaning.strided(x.detach())).cpu().numpy()
     rows, width = dense.shape
     flat = dense.ravel()
@@ -117,8 +120,8 @@ def scaled_features(x: Tensor, features: str) -> Sparse | Tensor:
     The statistics are those of an attached :class:`Scaling`, or else of the features themselves.
     """
     mean = _column_means(x)
-    dense = cleaning.strided(x.detach())
     if mean is not None:
+        dense = cleaning.strided(x.detach())
         centred = features == "auto"
         dense = dense.to(mean.dtype) - mean if centred else cleaning.narrowed(dense)
         if features != "none":

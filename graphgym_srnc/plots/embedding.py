@@ -51,8 +51,10 @@ def map_2d(embedding: np.ndarray, how: str = "pca") -> np.ndarray:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(embedding) - 1) / 3)
-    # Half of scikit-learn's default number of iterations, in half of its time.
-    return TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=0).fit_transform(axes)
+    # Fewer iterations and a coarser angle than scikit-learn's keep the neighbours, in a quarter of
+    # its time.
+    tsne = TSNE(perplexity=perplexity, init="pca", max_iter=350, angle=0.8, random_state=0)
+    return tsne.fit_transform(axes)
 
 
 @style()

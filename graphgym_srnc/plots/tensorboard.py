@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SELECTED = "view_selected"
 MAX_AXES = 32  # maximum number of principal axes of an embedding in the projector
 Arrays = tuple[np.ndarray, ...]
-MAX_DRAWN = 1000  # maximum number of nodes in a figure, for which t-SNE takes about 4 seconds
+MAX_DRAWN = 1000  # maximum number of nodes in a figure, for which t-SNE takes about 2 seconds
 
 
 class Extras(NamedTuple):

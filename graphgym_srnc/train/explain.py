@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.data.cleaning import strided
+from graphgym_srnc.backbones import Graph, Sparse, prepare
+from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.model import TrainedModel
 
 MOST_LINKS = 15  # neighbours that are left out in turn, those with the largest weights first
@@ -60,6 +61,7 @@ class Explanation(NamedTuple):
     steps: dict[str, float]
 
 
+@torch.no_grad()
 def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
     """Predict a node of a graph again without its features, its links, and single ones of them.
 
@@ -76,45 +78,79 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
     References:
         Zeiler and Fergus (ECCV 2014): occlusion.
     """
-    prediction = model.predict(graph)
-    checked = model.checked(graph)
-    label = int(prediction.label[node])
-    posterior = prediction.posterior[node]
+    graph = model.checked(graph)
+    prepared = model.method.prepared(graph)
+    prepared.adjacency("raw")  # the other operators are made from it
+    scores = model.method.predict(graph)
+    predicted = model.method.decide(scores)
+    posterior = model.method.posterior(scores)[node]
+    label = int(predicted[node])
+    less = _Less(model.method, graph, prepared, node, label)
 
-    def effect(part: int, x: Tensor, kept: Tensor) -> Effect:
-        changed = copy.copy(graph)
-        changed.x = x
-        changed.edge_index = graph.edge_index[:, kept]
-        if graph.edge_weight is not None:
-            changed.edge_weight = graph.edge_weight[kept]
-        found = model.predict(changed)
-        return Effect(part, float(found.posterior[node, label]), int(found.label[node]))
-
-    x = strided(graph.x)
     source, target = graph.edge_index
     own = (source == node) | (target == node)
-    every = torch.ones_like(own)
     ends = torch.where(source == node, target, source)
     neighbours = ends[own].unique()
     tried = neighbours
     if graph.edge_weight is not None:
         weight = torch.zeros(graph.num_nodes).index_add(0, ends[own], graph.edge_weight[own])
         tried = neighbours[weight[neighbours].argsort(descending=True, stable=True)]
-    links = [effect(other, x, ~(own & (ends == other))) for other in tried[:MOST_LINKS].tolist()]
-    largest = x[node].abs().argsort(descending=True, stable=True)
-    largest = largest[: min(MOST_WORDS, int(x[node].count_nonzero()))]
-    words = [effect(feature, _without(x, node, feature), every) for feature in largest.tolist()]
+    links = [less.edges(other, own & (ends == other)) for other in tried[:MOST_LINKS].tolist()]
+    row = graph.x[node]
+    largest = row.abs().argsort(descending=True, stable=True)[: int(row.count_nonzero())]
+    words = [less.features(int(feature), feature) for feature in largest[:MOST_WORDS]]
     return Explanation(
         label,
         posterior,
-        effect(-1, _without(x, node, slice(None)), every),
-        effect(-1, x, ~own),
+        less.features(-1, largest),
+        less.edges(-1, own),
         sorted(links, key=attrgetter("probability")),
         sorted(words, key=attrgetter("probability")),
-        {other: int(prediction.label[other]) for other in neighbours.tolist()},
-        _votes(model, checked, node),
-        _steps(model, checked, node, label, float(posterior[label])),
+        {other: int(predicted[other]) for other in neighbours.tolist()},
+        _votes(model, graph, node),
+        _steps(model, graph, node, label, float(posterior[label])),
     )
+
+
+class _Less:
+    """Predictions of a node without parts of a checked graph.
+
+    Args:
+        method: the trained method.
+        graph, prepared: the graph, and what encoders read of it.
+        node, label: the node and its predicted class.
+    """
+
+    def __init__(self, method: Method, graph: Data, prepared: Graph, node: int, label: int) -> None:
+        self.method = method
+        self.graph = graph
+        self.prepared = prepared
+        self.node = node
+        self.label = label
+        self.x = graph.x.to_sparse() if isinstance(prepared.x, Sparse) else graph.x
+
+    def edges(self, part: int, left_out: Tensor) -> Effect:
+        """The effect of some edges, a mask ``[E]``."""
+        changed = copy.copy(self.graph)
+        changed.edge_index = self.graph.edge_index[:, ~left_out]
+        if self.graph.edge_weight is not None:
+            changed.edge_weight = self.graph.edge_weight[~left_out]
+        return self._effect(part, changed, None)
+
+    def features(self, part: int, left_out: Tensor) -> Effect:
+        """The effect of some features of the node, by their numbers."""
+        changed = copy.copy(self.graph)
+        x = _without(self.x, self.node, left_out)
+        changed.x = self.graph.x.scaling.attach(x)
+        return self._effect(part, changed, self.prepared)
+
+    def _effect(self, part: int, changed: Data, edges_of: Graph | None) -> Effect:
+        # As long as this graph lives, features and operators are prepared once.
+        held = prepare(changed, self.method.encoder.features, edges_of)
+        held.adjacency("raw")
+        scores = self.method.predict(changed)
+        p = self.method.posterior(scores)[self.node, self.label]
+        return Effect(part, float(p), int(self.method.decide(scores)[self.node]))
 
 
 def _votes(model: TrainedModel, graph: Data, node: int) -> dict[str, tuple[float, int, float]]:
@@ -141,8 +177,13 @@ def _steps(
     return steps
 
 
-def _without(x: Tensor, node: int, features: int | slice) -> Tensor:
-    """Features ``[V, F]`` with some of those of a node set to 0."""
-    changed = x.clone()
-    changed[node, features] = 0
-    return changed
+def _without(x: Tensor, node: int, features: Tensor) -> Tensor:
+    """Features ``[V, F]``, dense or sparse, without some of those of a node."""
+    if x.layout == torch.strided:
+        changed = x.clone()
+        changed[node, features] = 0
+        return changed
+    place = x.indices()
+    kept = (place[0] != node) | ~torch.isin(place[1], features)
+    parts = place[:, kept], x.values()[kept]
+    return torch.sparse_coo_tensor(*parts, x.shape, is_coalesced=True, check_invariants=False)

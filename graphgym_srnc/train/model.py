@@ -179,6 +179,7 @@ class TrainedModel:
         """
         graph = self.checked(graph)
         method = self.method
+        _held = method.prepared(graph)  # as long as it lives, it is prepared once
         scores = method.predict(graph)
         views = method.views()
         hidden, group = views.get("cluster_gnn", views["classifier"])(graph)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -58,7 +59,8 @@ class Clusters(nn.Module):
         self.num_outputs = num_outputs
         self.batch_size = batch_size
         self.encoder = backbones.build(spec, in_dim, num_clusters)
-        self.register_buffer("mapping", torch.arange(num_clusters).clamp(max=num_outputs - 1))
+        mapping = np.arange(num_clusters).clip(max=num_outputs - 1)
+        self.register_buffer("mapping", torch.from_numpy(mapping))
 
     @torch.no_grad()
     def log_posterior(self, graph: Graph) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -31,7 +32,9 @@ class ClassPrior(nn.Module):
         super().__init__()
         self.num_known = num_known
         self.register_buffer("source", torch.full((num_known,), 1 / num_known))
-        self.register_buffer("confusion", torch.eye(num_known) / num_known)
+        # torch.eye would load torch's compiler when a model is built without memory.
+        confusion = np.eye(num_known, dtype=np.float32) / num_known
+        self.register_buffer("confusion", torch.from_numpy(confusion))
         self.register_buffer("weight", torch.ones(len(ROLES), num_known, dtype=torch.float64))
 
     def learn(self, labels: Tensor) -> None:
