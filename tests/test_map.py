@@ -23,7 +23,6 @@ from graphgym_srnc.own.discover import feedback, page
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery, Part
-from graphgym_srnc.own.discover.likeness import likenesses
 from graphgym_srnc.own.discover.number import Fit
 from graphgym_srnc.own.discover.table import Row
 from graphgym_srnc.own.discover.words import shown_node
@@ -154,35 +153,6 @@ def test_a_card_has_what_the_model_and_the_graph_say():
         data["words"] == ["a word"] and words[:, 0].tolist() == (found.cluster == 3).int().tolist()
     )
     assert data["urls"][2] == "https://a.org/2" and data["urls"][3] == ""
-
-
-def test_what_a_cluster_is_most_like():
-    """By links beyond chance, probabilities and words, against sums over pairs of nodes."""
-    found = generated(400, new=3)
-    every = analysed(found, Names())
-    likes = likenesses(every.graph, found, every.rows)
-    group = found.cluster.numpy()
-    between = np.zeros((7, 7))
-    for start, end in every.graph.edge_index.T.tolist():
-        between[group[start], group[end]] += 1
-    degree = between.sum(1) / between.sum()
-    between[:, 6] = 0
-    np.fill_diagonal(between, 0)
-    for number in (1, 2, 3):
-        own = found.cluster == number + 2
-        share = between[number + 2] / between[number + 2].sum()
-        posterior = found.posterior[own, :3].sum(0).numpy()
-        guess = posterior / posterior.sum()
-        score = share - degree
-        score[:3] = (score[:3] + guess) / 2
-        best = score.argmax()
-        like = likes[number]
-        assert (like.number, like.name) == (found.every[best].number, found.every[best].name)
-        assert like.links == between[number + 2, best]
-        assert like.outside == between[number + 2].sum()
-        assert like.probability == pytest.approx(guess[best] if best < 3 else 0)
-        assert like.words == (["vase", "bowl"] if best > 2 else [])
-        assert f"{like.links} of {like.outside} outside links" in like.facts
 
 
 def test_colours_of_many_classes_differ():
@@ -523,11 +493,7 @@ def test_a_browser_shows_the_list_of_clusters(tmp_path):
 def test_names_and_labels_that_a_reader_types(tmp_path):
     """The command has them as a shell and the program read them, and the table of labels too."""
     _, found, names = made(300)
-    assert "data-like=" not in written(found, names)  # a clear cluster is rarely of a known class
-    first, *others = found.new
-    found = replace(found, new=[replace(first, cohesion=0.5 / first.p_unknown), *others])
     names = names._replace(ids=[f"{k:04d}" for k in range(300)])  # their zeros stay
-    analysis = analysed(found, names)
     seen = browser.look(
         written(found, names),
         f"""{SCRIPT}
@@ -553,9 +519,7 @@ def test_names_and_labels_that_a_reader_types(tmp_path):
         }});
         type(field, "");
         out.without = command();
-        const [first] = document.querySelectorAll("[data-like='1']");
-        first.click();
-        out.like = [first.innerText, command()];
+        type(field, "b");
 
         document.querySelector("[data-node]").click();
         type(document.querySelector("#card dd input"), "=lamps, old");
@@ -578,10 +542,6 @@ def test_names_and_labels_that_a_reader_types(tmp_path):
     assert feedback.parse_names([words[-5], words[-3]]) == {"2": "new art", "1": "it's *new*"}
     assert "1: it's *new*" in seen["labels"] and seen["same"] == ["it's *new*"] * 2
     assert seen["refused"] == [[False, True]] * 3 and seen["without"] == seen["at_first"]
-    text, named = seen["like"]
-    most = likenesses(analysis.graph, found, analysis.rows)[1].name
-    assert text.startswith("name it ") and shlex.split(named)[-3] == f"1={most}"
-
     node = found.new[0].nodes[0].item()
     counts, command = seen["labelled"]
     assert counts == "2 clusters named, 1 node labelled"

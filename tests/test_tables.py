@@ -149,6 +149,20 @@ def test_a_text_of_numbers_alone_is_told(tmp_path, capsys):
     assert "title: every" not in told
 
 
+def test_versions_among_numbers_are_told(tmp_path, capsys):
+    columns = TABLE | {"size": ["2.1", "2.10", "3.5", "", "3.50", "1", "4", "10"]}
+    nodes = node_table(tmp_path / "n.csv", **columns)
+    links = write(tmp_path / "l.csv", ("from", "to"), EDGES)
+    words = ["data", "make", str(nodes), str(links), "--numbers", "size,year", "--label", "label"]
+    assert not main([*words, "--out", str(tmp_path / "g")])
+    told = capsys.readouterr().out
+    assert "size: '2.1' and '2.10' are one number. If these are versions" in told
+    assert "year: '" not in told
+    node_table(tmp_path / "n.csv", size=["1.50", "2.00", "2.50", "2.10", "", "3.00", "3.10", "100"])
+    assert not main([*words, "--out", str(tmp_path / "g"), "--overwrite"])
+    assert "are one number" not in capsys.readouterr().out
+
+
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     out = tmp_path / "graph"
     options = ("--text", "title", "--min-nodes", 1)

@@ -124,7 +124,7 @@ def _report(found: analysis.Analysis, warnings: Sequence[str], has_page: bool) -
     """The clusters, and the warnings on the predictions that no page shows."""
     clusters = table.to_text(found.new, found.head, found.suggested)
     lines = [*found.lead, "", *clusters.split("\n"), ""]
-    lines += [table.on_number(found.fits), *table.on_also(found.also)]
+    lines += [table.on_number(found.fits, found.divided), *table.on_also(found.also)]
     if has_page and warnings:
         count = text.counted(len(warnings), "warning")
         return [*lines, f"The page has {count} on the predictions."]

@@ -395,7 +395,7 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
                 f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
                 f", for example {wrong[0]!r}",
                 "Write numbers such as 1.5 or 1500, leave a cell without a number empty, or name"
-                " a column of words in `categories`",
+                " a column of words in `text` or `categories`",
             )
     return pandas.DataFrame(found)
 

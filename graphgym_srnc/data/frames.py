@@ -41,6 +41,7 @@ WORD_OF_ID = re.compile(r"[^\W\d_]{3,}")
 LEAST_NEW = 0.25  # share of the nodes whose ids contain words that their texts lack
 SHOWN = 10  # columns whose empty cells are counted in print
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
+LOOKED_AT = 10_000  # first cells of numbers that tell whether they may be versions
 PROBED = 100  # first cells of a text that tell whether it may hold numbers
 
 
@@ -273,22 +274,45 @@ def _learnt(given: Given, nodes: Nodes) -> features.Made:
     if "parts" in made.recipe:
         count = counted(len(made.recipe["parts"]["words"]), "part")
         given.chosen.append(f"parts of words: {count} of three letters, since the texts are short")
-    for name in text:
+    if made.cells.texts is not None:
+        _tell_words_of_ids(given, nodes, made.cells.texts)
+    _tell_odd_columns(given, nodes)
+    return made
+
+
+def _tell_odd_columns(given: Given, nodes: Nodes) -> None:
+    """Tell columns of features that are probably of another kind."""
+    table = nodes.table
+    for name in nodes.uses["text"]:
         if _holds_numbers(table[name]):
             given.problems.append(
                 f"{name}: every cell is a number, and each number is a word."
                 f" {option('numbers', name)} reads numbers."
             )
-    if made.cells.texts is not None:
-        _tell_words_of_ids(given, nodes, made.cells.texts)
-    for name in categories:
+    for name in nodes.uses["numbers"]:
+        twins = _as_one_number(texts(table[name].head(LOOKED_AT)))
+        if twins:
+            given.problems.append(
+                f"{name}: {' and '.join(map(repr, twins))} are one number. If these are versions,"
+                f" name the column in {option('categories', name)}."
+            )
+    for name in nodes.uses["categories"]:
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:
             given.problems.append(
                 f"{name} has {values:,} values for {len(table):,} nodes, and each is a feature. "
                 "Name a text in `text`."
             )
-    return made
+
+
+def _as_one_number(cells: Sequence[str]) -> tuple[str, str] | None:
+    """Two cells that differ in zeros at their ends alone, as the versions 2.1 and 2.10 do."""
+    known = {*cells}
+    for cell in sorted(known):
+        short = cell.rstrip("0")
+        if short != cell and re.search(r"\.\d", short) and short in known:
+            return short, cell
+    return None
 
 
 def _holds_numbers(cells: pandas.Series) -> bool:

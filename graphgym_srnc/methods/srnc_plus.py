@@ -42,6 +42,7 @@ from graphgym_srnc.methods.shared.plan import (
     NOT_ADAPTED,
     NOT_ITERATED,
     SIGNIFICANT,
+    SIGNIFICANT_GROUP,
     TOO_SMALL,
     UNDONE,
     WEAK,
@@ -376,28 +377,32 @@ class SRNCPlus(ClusterMethod):
         correct = held_out.correct(held_out.log_p)
         found = unknown_evidence(ranks, self.class_ratio[held_out.labels], correct)
         p_value = found.p_value
+        is_clear = p_value <= SIGNIFICANT
         figures = {"least_unknown_share": found.least_share}
-        if p_value > SIGNIFICANT:
-            figures["few_labels_p_value"] = self.test_groups()
-            # Twice this one, since it is the second test.
-            twice = 2 * figures["few_labels_p_value"]
-            p_value = twice if twice <= SIGNIFICANT else p_value
-        self.change(p_value=p_value)
+        if not is_clear:
+            of_groups = self.test_groups()
+            figures["few_labels_p_value"] = of_groups
+            is_clear = of_groups <= SIGNIFICANT_GROUP
+            p_value = of_groups if is_clear else p_value
+        self.change(p_value=p_value, is_clear=is_clear)
         figures["no_unknown_p_value"] = p_value
-        if self.abstain and p_value > SIGNIFICANT:
-            sign = "no significant" if p_value > WEAK else "only a weak"
+        if self.abstain and not is_clear:
             self.change(finds_unknown=False)
-            count = len(ranks)
-            least = least_detectable_share(count, SIGNIFICANT)
-            self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, p_value)
-            self.warnings[TOO_SMALL] = DETECTABLE.format(count, 100 * least)
             self.reported.append("unknown share")
+            self.warn_of_no_sign(p_value, len(ranks))
             return figures
         self.choose_share(found)
         self.count_kept(ranks, correct)
         if self.plan.adapts and not self.rounds:
             self.episodes = 1
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
+
+    def warn_of_no_sign(self, p_value: float, count: int) -> None:
+        """Say that no node is predicted as unknown, and what ``count`` labels may not show."""
+        sign = "no significant" if p_value > WEAK else "only a weak"
+        least = least_detectable_share(count, SIGNIFICANT)
+        self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, p_value)
+        self.warnings[TOO_SMALL] = DETECTABLE.format(count, 100 * least)
 
     def test_groups(self) -> float:
         """p-value of the group of similar nodes that clearest lacks labels, see :class:`Scan`.
@@ -587,8 +592,7 @@ class SRNCPlus(ClusterMethod):
         found, judged = self.judge()
         gained = found.gained(judged.ranks, judged.correct)
         rise, error = weighted_mean(gained - self.gained, judged.weight)
-        significant = self.plan.p_value <= SIGNIFICANT
-        if not significant or rise <= CLEAR * error or found.accuracy >= DONE:
+        if not self.plan.is_clear or rise <= CLEAR * error or found.accuracy >= DONE:
             self.episodes = self.plan.iteration
         if rise < -error:
             before_it, _ = weighted_mean(100 * self.gained, judged.weight)
@@ -596,7 +600,7 @@ class SRNCPlus(ClusterMethod):
             self.warnings["undone"] = UNDONE.format(self.plan.iteration, before_it, after)
             self.evidence = before
             self.change(iteration=self.plan.iteration - 1)
-        elif significant:
+        elif self.plan.is_clear:
             self.gained = gained
             more = (found.least_share - self.plan.least_share) * 2 * len(gained) ** 0.5
             self.choose_share(found, weight=1.0 if more > CLEAR else 0.5)

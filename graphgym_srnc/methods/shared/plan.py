@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
+SIGNIFICANT_GROUP = 0.04  # that of a group with few labels: both tests together are at 5 %
 WEAK = 0.1  # p-value below which it is weak
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
@@ -54,6 +55,7 @@ class Plan(NamedTuple):
         least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
         p_value: p-value of the hypothesis that there are none, by ranks of held-out nodes or, if
             these show none, by groups with few labels; -1 = not tested.
+        is_clear: whether this is a clear sign of unknown nodes, or nothing was tested.
         accuracy: accuracy on held-out nodes of known classes.
         expected: expected accuracy on the unlabelled nodes of one graph that are predicted as known
             classes; -1 = not known.
@@ -70,6 +72,7 @@ class Plan(NamedTuple):
     unknown_share: float = 0.0
     least_share: float = 0.0
     p_value: float = -1.0
+    is_clear: bool = True
     accuracy: float = 1.0
     expected: float = -1.0
     precision: float = -1.0

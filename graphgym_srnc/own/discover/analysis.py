@@ -23,6 +23,8 @@ from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.number import Fit
 from graphgym_srnc.own.discover.representation import states
 
+DIVIDED = 3  # more clusters than suggested, at most, if those would all be leftovers
+
 
 class Analysis(NamedTuple):
     """New clusters of a graph, in figures and in words.
@@ -37,6 +39,7 @@ class Analysis(NamedTuple):
         label: known class of each node in the data, ``[V]``; -1 = none.
         changes: of classes since an earlier model, if one was given.
         also: groups of nodes predicted as known classes that may be of a further new class.
+        wanted: number of new clusters that the user wants; 0 = as suggested.
     """
 
     graph: Data
@@ -48,6 +51,7 @@ class Analysis(NamedTuple):
     label: Tensor
     changes: since.Changes | None = None
     also: Sequence[table.Also] = ()
+    wanted: int = 0
 
     @property
     def new(self) -> list[table.Row]:
@@ -74,6 +78,13 @@ class Analysis(NamedTuple):
     def suggested(self) -> int:
         """The suggested number of new clusters."""
         return number.suggested(self.fits) if self.fits else len(self.new)
+
+    @property
+    def divided(self) -> int:
+        """Number of new clusters, some of them clear, that are shown in place of leftovers alone;
+        0 if as many as suggested or wanted are shown."""
+        is_more = not self.wanted and len(self.new) > self.suggested
+        return len(self.new) if is_more else 0
 
     def nodes(self, points: np.ndarray | None = None) -> pandas.DataFrame:
         """``table.of_nodes``, with the classes of then and now if they are compared."""
@@ -151,7 +162,7 @@ def analyse(
     progress.doing("describing the clusters", 0.85)
     rows = table.rows(found, x, names)
     in_words = table.also_rows(found.also, described, worded)
-    return Analysis(graph, found, rows, names, fits, evidence, label, changes, in_words)
+    return Analysis(graph, found, rows, names, fits, evidence, label, changes, in_words, num_new)
 
 
 def _clustered(
@@ -166,12 +177,28 @@ def _clustered(
     state = states(topics, posterior, seeds.predicted)
     progress.doing("estimating the number of clusters", 0.7)
     if seeds.groups:
-        first = seeds.first(num_new or seeds.likely)
-        made = clusters.of_groups(posterior, first)
-        return clusters.find(graph, posterior, state, first, *made, classes), {}
+        seeds = seeds.first(num_new or seeds.likely)
+        made = clusters.of_groups(posterior, seeds)
+        return clusters.find(graph, posterior, state, seeds, *made, classes), {}
     fits = number.fits(graph, posterior, state, seeds)
-    made = clusters.of_means(state, posterior, seeds, num_new or number.suggested(fits))
-    return clusters.find(graph, posterior, state, seeds, *made, classes), fits
+
+    def found(count: int) -> clusters.Discovery:
+        made = clusters.of_means(state, posterior, seeds, count)
+        return clusters.find(graph, posterior, state, seeds, *made, classes)
+
+    first = found(num_new or number.suggested(fits))
+    if num_new or not all(one.weakness for one in first.new):
+        return first, fits
+    more = [count for count in fits if 0 < count - len(first.new) <= DIVIDED]
+    every = [first, *map(found, more)]
+    most = max(map(_in_clear_clusters, every))
+    enough = [one for one in every if _in_clear_clusters(one) >= (1 - number.EVEN) * most]
+    return enough[0], fits
+
+
+def _in_clear_clusters(found: clusters.Discovery) -> int:
+    """Number of nodes in new clusters that are likely of one class."""
+    return sum(len(one.nodes) for one in found.new if one.is_clear)
 
 
 def _parts(cluster: clusters.Cluster, state: Tensor, x: Matrix) -> list[clusters.Part]:

@@ -30,12 +30,14 @@ class Evidence(NamedTuple):
         p_value: p-value of the hypothesis that there is no unknown node; -1 = not tested.
         share: estimated share of unknown nodes, from the same test.
         labels: number of labels of the test.
+        is_clear: whether the test shows unknown nodes.
     """
 
     open_set: bool = True
     p_value: float = -1.0
     share: float = 0.0
     labels: int = 0
+    is_clear: bool = False
 
     @classmethod
     def of(cls, method: Any) -> Evidence:
@@ -45,9 +47,8 @@ class Evidence(NamedTuple):
         if plan is None:
             return cls(open_set)
         found = method.out_of_fold
-        return cls(
-            open_set, plan.p_value, plan.least_share, 0 if found is None else len(found.labels)
-        )
+        count = 0 if found is None else len(found.labels)
+        return cls(open_set, plan.p_value, plan.least_share, count, plan.is_clear)
 
     @property
     def sentence(self) -> str:
@@ -57,7 +58,7 @@ class Evidence(NamedTuple):
                 "The model was trained without an unknown class, so it does not say whether any of"
                 " these is a new class."
             )
-        if self.p_value <= SIGNIFICANT:
+        if self.is_clear or self.p_value <= SIGNIFICANT:
             return ""
         said = (
             "The labels give no significant evidence that any of these is a new class"

@@ -90,6 +90,22 @@ class Cluster:
         """How likely its nodes are of one class: ``p_unknown`` times ``cohesion``, from 0 to 1."""
         return self.p_unknown * self.cohesion
 
+    @property
+    def weakness(self) -> str:
+        """Why a new cluster may be no class; "" if nothing says so."""
+        if self.has_few_links and 2 * self.small > len(self.nodes):
+            return f"most of its nodes are in components of at most {SMALL} nodes"
+        if self.is_mixed:
+            return "its nodes are less alike than those of each known class"
+        if self.clarity < LEAST_CLARITY:
+            return f"the model is unsure of its nodes (clarity below {LEAST_CLARITY:g})"
+        return ""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether a new cluster is likely of one class."""
+        return not self.weakness and self.clarity >= CLEAR
+
 
 @dataclass(frozen=True, eq=False)
 class Discovery:

@@ -49,17 +49,6 @@ function changed() {
   redraw();
 }
 
-// Give a cluster the name of what it is most like; two clusters without a name get the words of one.
-function alike(button) {
-  const input = number => inputs.find(one => one.dataset.name === number);
-  const {like, to, other} = button.dataset, mine = input(like);
-  const name = to || named.get(other) || named.get(like) || button.dataset.words;
-  for (const one of other === "0" ? [mine] : [mine, input(other)]) {
-    one.value = name;
-    take(one);
-  }
-}
-
 // A field for the label of a node on its card.
 label = (node, fact) => {
   if (!start || isPython) return;
@@ -83,10 +72,6 @@ if (start) {
     input.hidden = false;
     if (input.value && !problem(input.value)) named.set(input.dataset.name, input.value);
     input.addEventListener("change", () => { isSaved = false; take(input); });
-  }
-  for (const button of document.querySelectorAll("[data-like]")) {
-    button.hidden = false;
-    button.addEventListener("click", () => { isSaved = false; alike(button); });
   }
   document.getElementById("copy").addEventListener("click", () => {
     getSelection().selectAllChildren(command);

@@ -21,7 +21,6 @@ from graphgym_srnc.methods.shared.topics import features
 from graphgym_srnc.own.discover import feedback, table, words
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery, layout
-from graphgym_srnc.own.discover.likeness import likenesses
 from graphgym_srnc.own.discover.representation import links
 from graphgym_srnc.plots import embedding
 from graphgym_srnc.plots.style import GREY, PALETTE
@@ -83,10 +82,9 @@ def render(
         on_numbers=table.ON_NUMBERS,
         on_evidence=table.on_evidence(found.also),
         on_clarity=table.on_clarity(found.head, len(found.new), best),
-        on_number=table.on_number(found.fits),
+        on_number=table.on_number(found.fits, found.divided),
         map=shown,
         colours=shown["colourings"][0]["colours"],
-        likes=likenesses(found.graph, discovery, found.rows),
         script=SCRIPT,
         digest=DIGEST,
         commands={name: plain(command) for name, command in commands.items()},

@@ -10,13 +10,12 @@ import torch
 
 from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
-from graphgym_srnc.data.edges import SMALL
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.methods.shared.label_scan import FewLabels
 from graphgym_srnc.methods.shared.topics import Matrix
 from graphgym_srnc.own.discover import clusters
 from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, MOST, P_UNKNOWN
-from graphgym_srnc.own.discover.clusters import CLEAR, LEAST_CLARITY, Cluster, Discovery
+from graphgym_srnc.own.discover.clusters import CLEAR, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.words import (
     Shown,
@@ -119,26 +118,14 @@ class Row(NamedTuple):
     @property
     def leftover(self) -> str:
         """Why a new cluster without a name is not proposed as a class; "" if it is."""
-        return "" if self.cluster.name else self.weakness
-
-    @property
-    def weakness(self) -> str:
-        """Why a new cluster may be no class; "" if nothing says so."""
-        cluster = self.cluster
-        if cluster.has_few_links and 2 * cluster.small > len(cluster.nodes):
-            return f"most of its nodes are in components of at most {SMALL} nodes"
-        if cluster.is_mixed:
-            return "its nodes are less alike than those of each known class"
-        if cluster.clarity < LEAST_CLARITY:
-            return f"the model is unsure of its nodes (clarity below {LEAST_CLARITY:g})"
-        return ""
+        return "" if self.cluster.name else self.cluster.weakness
 
     @property
     def verdict(self) -> str:
         """Whether its nodes are of one class, in a word or two."""
         if self.leftover:
             return "leftover"
-        return "clear" if self.cluster.clarity >= CLEAR else PERHAPS_MIXED
+        return "clear" if self.cluster.is_clear else PERHAPS_MIXED
 
     @property
     def has_classes_in_parts(self) -> bool:
@@ -341,9 +328,9 @@ def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]
         number = str(row.cluster.number)
         if number not in names:
             continue
-        if row.weakness:
+        if row.cluster.weakness:
             warnings.append(
-                f"Cluster {number} has a name, but would be a leftover: {row.weakness}."
+                f"Cluster {number} has a name, but would be a leftover: {row.cluster.weakness}."
                 f" {ON_MIXTURE}"
             )
         elif row.verdict == PERHAPS_MIXED:
@@ -355,12 +342,17 @@ def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]
     return warnings
 
 
-def on_number(fits: Mapping[int, Fit]) -> str:
-    """Which numbers of new clusters fit; without fits, which groups are shown."""
+def on_number(fits: Mapping[int, Fit], divided: int = 0) -> str:
+    """Which numbers of new clusters fit; without fits, which groups are shown.
+
+    ``divided`` is the number of clusters that are shown in place of leftovers; 0 = none.
+    """
     if not fits:
         return f"At most {MOST} groups are shown. A larger number of new clusters shows more."
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
+    if divided:
+        return f"{said} All of it would be leftovers; of {divided} clusters, some are clear."
     others = [number for number in even(fits) if number not in (1, best)]
     if others:
         fit = "fits" if len(others) == 1 else "fit"
