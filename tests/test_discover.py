@@ -249,7 +249,7 @@ def test_few_links_are_a_weakness_only_where_known_classes_have_links(graph, is_
     (row,) = [row for row in table.rows(found, sparse.x.numpy(), Names()) if row.cluster is cluster]
     assert cluster.small > 0.9 * len(cluster.nodes)
     assert cluster.has_few_links is not is_usual
-    assert ("small" in row.weakness or "components" in row.weakness) is not is_usual
+    assert ("small" in row.cluster.weakness or "components" in row.cluster.weakness) is not is_usual
 
 
 def test_clarity_tells_one_class_from_several(graph):
