@@ -392,7 +392,7 @@ def test_progress_never_goes_back(monkeypatch, capsys):
     told = capsys.readouterr().out
     assert "run 1/2, reading data (0 %, 0 s)\n" in told
     assert re.search(r"run 1/2, pre-training \(15 %, 0 s\)", told)
-    assert "run 2/2, episode 1/2, validation 90.0 %" in told
+    assert "run 2/2, episode 2 of 2 (validation 90.0 %)" in told
     assert re.search(r"run 2/2, drawing figures \(9\d %", told)
     shares = [*map(int, re.findall(r"\((\d+) %", told))]
     assert shares == sorted(shares) and shares[0] == 0 and 50 in shares and shares[-1] > 80

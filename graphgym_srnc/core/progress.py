@@ -143,11 +143,12 @@ class RunProgress(_Display):
         self.part = max(self.part, self.low + (self.high - self.low) * (number + 1) / count)
         self.tick()
 
-    def episode(self, number: int, most: int, text: str) -> None:
-        """End an episode, of at most ``most`` after episode 0."""
+    def episode(self, number: int, most: int, text: str = "") -> None:
+        """End an episode, of at most ``most`` after episode 0, and begin the next one."""
         # One part is before episode 0, and one after the last.
         self.high = max(self.part, (number + 1) / (most + 3))
-        self.doing(f"episode {number}/{most}, {text}", (number + 2) / (most + 3))
+        now = f"episode {number + 1} of {most}" if number < most else "judging the predictions"
+        self.doing(f"{now} ({text})" if text else now, (number + 2) / (most + 3))
 
     def finish(self, line: str) -> None:
         """End the run; its line stays on the screen."""

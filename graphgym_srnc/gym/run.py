@@ -73,10 +73,10 @@ class Recorder:
             directory = self.experiment.begin(self.seed, anew=not episode.number)
             self.board = TensorBoard(directory, self.extras, episode.number)
         self.board(episode, method, task)
-        done = "done"
+        scored = ""
         if episode.val:
-            done = f"validation {100 * episode.val['micro_f1']:.1f} %"
-        self.watch.episode(episode.number, method.planned, done)
+            scored = f"validation {100 * episode.val['micro_f1']:.1f} %"
+        self.watch.episode(episode.number, method.planned, scored)
 
     def seconds(self) -> float:
         """What the run has taken so far, with the time before a checkpoint that it went on from."""
