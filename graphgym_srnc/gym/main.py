@@ -183,8 +183,8 @@ class Logged(RunProgress):
     def doing(self, status: str, until: float = 0.0) -> None:
         logging.info(status)
 
-    def episode(self, number: int, most: int, text: str) -> None:
-        logging.info("episode %d of %d: %s", number, most, text)
+    def episode(self, number: int, most: int, text: str = "") -> None:
+        logging.info("episode %d of %d: %s", number, most, text or "done")
 
     def say(self, line: str) -> None:
         logging.warning(line)

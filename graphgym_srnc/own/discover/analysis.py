@@ -187,7 +187,7 @@ def _clustered(
         return clusters.find(graph, posterior, state, seeds, *made, classes)
 
     first = found(num_new or number.suggested(fits))
-    if num_new or not all(one.weakness for one in first.new):
+    if num_new or any(one.is_clear for one in first.new):
         return first, fits
     more = [count for count in fits if 0 < count - len(first.new) <= DIVIDED]
     every = [first, *map(found, more)]
