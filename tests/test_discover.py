@@ -445,14 +445,14 @@ def test_suggested_number_on_planted_blocks(classes):
     assert table.on_number(found.fits).startswith(f"Links, stability and words suggest {new}")
 
 
-def test_a_number_of_leftovers_alone_is_raised(monkeypatch):
+def test_a_number_without_a_clear_cluster_is_raised(monkeypatch):
     """Three planted classes in one cluster are less alike than each known class."""
     monkeypatch.setattr(number, "suggested", lambda fits: 1)
     graph = planted(6, 60)
     found = analysis.analyse(graph, posterior_of(graph), Names(), range(3))
     assert found.divided == 3 and {row.verdict for row in found.new} == {"clear"}
     told = table.on_number(found.fits, found.divided)
-    assert told.endswith("All of it would be leftovers; of 3 clusters, some are clear.")
+    assert told.endswith("so 3 are shown. Give those of one class one name.")
     one = analysis.analyse(graph, posterior_of(graph), Names(), range(3), num_new=1)
     assert one.divided == 0 and [row.verdict for row in one.new] == ["leftover"]
 

@@ -23,7 +23,7 @@ from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.number import Fit
 from graphgym_srnc.own.discover.representation import states
 
-DIVIDED = 3  # more clusters than suggested, at most, if those would all be leftovers
+DIVIDED = 3  # more clusters than suggested, at most, if none of those would be clear
 
 
 class Analysis(NamedTuple):
@@ -81,8 +81,8 @@ class Analysis(NamedTuple):
 
     @property
     def divided(self) -> int:
-        """Number of new clusters, some of them clear, that are shown in place of leftovers alone;
-        0 if as many as suggested or wanted are shown."""
+        """Number of new clusters, some of them clear, that are shown in place of unclear ones; 0 if
+        as many as suggested or wanted are shown."""
         is_more = not self.wanted and len(self.new) > self.suggested
         return len(self.new) if is_more else 0
 
