@@ -320,6 +320,15 @@ def test_inputs_that_are_no_tables(tmp_path, capsys):
 # What a folder may replace.
 
 
+def test_a_misspelt_file_is_compared_with_those_beside_it(files, capsys):
+    nodes, links, *_ = files
+    wrong = str(links).replace("edges", "egdes")
+    assert wrong != str(links)
+    told = refusal(main(["data", "make", str(nodes), wrong, "--out", "graph"]), capsys)
+    assert "egdes.csv: the file cannot be read (No such file or directory)" in told
+    assert f"Did you mean {Path(links).name}?" in told
+
+
 def test_what_is_there_is_replaced_only_on_demand(files, tmp_path, capsys):
     out = tmp_path / "graph"
     assert run("make", *files, "--text", "title", "--out", out) == 0

@@ -24,7 +24,7 @@ import pandas
 from graphgym_srnc.core.environment import uncollected
 from graphgym_srnc.core.text import counted, listed
 from graphgym_srnc.data import limits
-from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.errors import InputError, did_you_mean, reading
 from graphgym_srnc.io import atomic
 
 csv.field_size_limit(2**31 - 1)  # a text may be long
@@ -53,7 +53,10 @@ def binary(path: Path) -> bytes:
     try:
         content = atomic.content(path)
     except OSError as error:
-        raise InputError.plain(str(path), f"the file cannot be read ({error.strerror})") from error
+        others = [one.name for one in path.parent.glob("*")]
+        hint = "" if path.exists() else did_you_mean(path.name, others)
+        text = f"the file cannot be read ({error.strerror})"
+        raise InputError.plain(str(path), text, hint) from error
     if content[:2] != b"\x1f\x8b":
         return content
     with reading(path, "a readable .gz file", path.name):
