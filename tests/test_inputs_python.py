@@ -177,6 +177,16 @@ def test_warnings_hold_the_diagnostics_and_arrays_may_be_read_only():
         fitted.predict(Data(x=x, edge_index=graph.edge_index))
 
 
+def test_a_later_graph_with_few_links_is_told():
+    data = graph()
+    model = tiny(open_set=False).fit(data)
+    with pytest.warns(RuntimeWarning, match="far fewer links than those of training"):
+        model.predict(graph(edge_index=data.edge_index[:, ::4]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model.predict(data)
+
+
 def test_a_warning_reaches_the_user():
     data = graph(x=graph().x + 1e8)
     with pytest.warns(RuntimeWarning, match="source x: all nodes have the same features"):

@@ -36,7 +36,7 @@ from graphgym_srnc.shifts.given import from_data, unlabelled
 from graphgym_srnc.shifts.given import labels as labels_of
 from graphgym_srnc.train import held_out, trainer
 from graphgym_srnc.train.diagnostics import judge
-from graphgym_srnc.train.model import NO_WEIGHTS, TrainedModel, original_labels
+from graphgym_srnc.train.model import FEW_LINKS, NO_WEIGHTS, TrainedModel, original_labels
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -380,6 +380,9 @@ class Estimator(BaseEstimator):
         told = [f"graph x: {text}" for text in told if text]
         if self._model.lacks_weights(checked, role):
             told.append(f"graph: {NO_WEIGHTS}")
+        # A checked graph has each edge in both directions.
+        if self._model.lacks_links(checked.num_edges / max(checked.num_nodes, 1)):
+            told.append(FEW_LINKS)
         for text in told:
             warn(f"{type(self).__name__}: {text}")
         with limited_threads(self, checked):

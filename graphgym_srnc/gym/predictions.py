@@ -13,7 +13,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import aligned, clean, columns_to_csv, counted, listed, short
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.validation import OutOfFold
-from graphgym_srnc.train.model import UNKNOWN, Prediction, TrainedModel, links_per_node
+from graphgym_srnc.train.model import FEW_LINKS, UNKNOWN, Prediction, TrainedModel, links_per_node
 
 BANDS = {  # lowest probability of each, and its name
     0.95: "0.95 or more",
@@ -24,7 +24,6 @@ BANDS = {  # lowest probability of each, and its name
 UNLIKELY = 0.02  # probability of a label below which it is often wrong
 """In three tables with 33 wrong labels, 26 of them were among the 43 labels below it."""
 SHOWN = 3  # first labels that disagree in print
-FEWER = 0.5  # links per node, divided by those of training, below which nodes lack neighbours
 
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
@@ -254,12 +253,8 @@ def beside_training(model: TrainedModel, graph: Data, frame: pandas.DataFrame) -
         right = f"{100 * held['as_known']['accuracy']:.1f} %"
         lines.append(["  labels right that were not learned", "not known", right])
     told = aligned(lines).splitlines() if len(lines) > 1 else []
-    if then is not None and now < FEWER * then:
-        told.append(
-            "warning: Nodes of this graph have far fewer links than those of training, and"
-            " predictions read the neighbours. If links to earlier nodes are left out, make the"
-            " graph again with the earlier nodes in the node table."
-        )
+    if model.lacks_links(now):
+        told.append(f"warning: {FEW_LINKS}")
     return told
 
 

@@ -34,6 +34,12 @@ NO_WEIGHTS = (
     "the links of this graph have no weights, and those of training have. Predictions may be less"
     " accurate. Give the links weights that mean the same."
 )
+FEW_LINKS = (
+    "Nodes of this graph have far fewer links than those of training, and predictions read the"
+    " neighbours. If links to earlier nodes are left out, make the graph again with the earlier"
+    " nodes in the node table."
+)
+FEWER = 0.5  # links per node, divided by those of training, below which nodes lack neighbours
 HELD_OUT = "out_of_fold."  # before the names of tensors that are not weights
 
 Result = dict[str, Any]
@@ -138,6 +144,10 @@ class TrainedModel:
     def lacks_weights(self, graph: Data, role: str = "target") -> bool:
         """Whether a graph has no weights of edges, and the training graph of its role had some."""
         return role in self.facts.get("weighted", ()) and graph.edge_weight is None
+
+    def lacks_links(self, links: float) -> bool:
+        """Whether nodes with so many links on average have far fewer than those of training."""
+        return links < FEWER * self.facts.get("links_per_node", 0.0)
 
     @property
     def exact(self) -> bool:
