@@ -430,8 +430,8 @@ class SRNCPlus(_Parameters):
     r"""Alternate a classifier and a cluster GNN, starting from the labels, for every kind of shift.
 
     Args:
-        rounds: maximum number of iterations; 0 = one on one graph with an unknown class, two on one
-            without, and three between two graphs.
+        rounds: maximum number of iterations; 0 = two on one graph, three between two graphs, and up
+            to five while the expected accuracy rises.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.

@@ -66,8 +66,9 @@ SAMPLE = 20_000  # unlabelled nodes that suffice for the temperature
 PSEUDO_LABEL_SHARE = 0.7  # of each class, between two graphs in open-set shift
 ROUNDS_ON_ONE = 2  # iterations, after which scores do not rise
 ROUNDS = 3  # the same between two graphs
+MOST_ROUNDS = 5  # iterations while the expected accuracy rises
 ENOUGH = 300  # labels that one twin leaves out, with which no second twin is needed
-CLEAR = 2  # standard errors of a rise after which another iteration, if allowed, follows
+CLEAR = 2  # standard errors of a rise after which another iteration follows
 DONE = 0.97  # expected accuracy from which one iteration is enough
 
 
@@ -98,8 +99,8 @@ class SRNCPlus(ClusterMethod):
     there are only about 20 labels in total.
 
     Args:
-        rounds: maximum number of iterations; 0 = one on one graph with an unknown class, two on
-            one without, and three between two graphs.
+        rounds: maximum number of iterations; 0 = two on one graph, three between two graphs, and up
+            to five while the expected accuracy rises.
         steps: maximum gradient steps of the classifier per iteration. On one graph without
             ``batch_size`` it stops when the loss has converged.
         fit_steps: gradient steps of the cluster GNN on labels and pseudo-labels.
@@ -394,7 +395,7 @@ class SRNCPlus(ClusterMethod):
         self.choose_share(found)
         self.count_kept(ranks, correct)
         if self.plan.adapts and not self.rounds:
-            self.episodes = 1
+            self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
 
     def warn_of_no_sign(self, p_value: float, count: int) -> None:
@@ -582,9 +583,8 @@ class SRNCPlus(ClusterMethod):
         """Count unknown nodes again after an iteration.
 
         The number is the mean of both counts, or the new one if there is clearly more evidence.
-        If more iterations are allowed, another one follows if the expected accuracy on held-out
-        labels rises by more than two standard errors, and is not yet 97 %. If it falls by more than
-        one, this one is undone.
+        If the expected accuracy on held-out labels rises by more than two standard errors, and is
+        not yet 97 %, another iteration follows. If it falls by more than one, this one is undone.
         """
         assert self.gained is not None
         with random_draws_apart(self.task.device):
