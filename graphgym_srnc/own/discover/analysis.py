@@ -23,7 +23,7 @@ from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.number import Fit
 from graphgym_srnc.own.discover.representation import states
 
-DIVIDED = 3  # more clusters than suggested, at most, if none of those would be clear
+DIVIDED = 3  # more clusters, at most, in place of one that would not be clear
 
 
 class Analysis(NamedTuple):
@@ -81,8 +81,8 @@ class Analysis(NamedTuple):
 
     @property
     def divided(self) -> int:
-        """Number of new clusters, some of them clear, that are shown in place of unclear ones; 0 if
-        as many as suggested or wanted are shown."""
+        """Number of new clusters, some of them clear, that are shown in place of an unclear one; 0
+        if as many as suggested or wanted are shown."""
         is_more = not self.wanted and len(self.new) > self.suggested
         return len(self.new) if is_more else 0
 
@@ -187,8 +187,9 @@ def _clustered(
         return clusters.find(graph, posterior, state, seeds, *made, classes)
 
     first = found(num_new or number.suggested(fits))
-    if num_new or any(one.is_clear for one in first.new):
+    if num_new or len(first.new) != 1 or first.new[0].is_clear:
         return first, fits
+    # One cluster that is not clear may be of several classes.
     more = [count for count in fits if 0 < count - len(first.new) <= DIVIDED]
     every = [first, *map(found, more)]
     most = max(map(_in_clear_clusters, every))

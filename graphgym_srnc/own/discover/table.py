@@ -345,16 +345,14 @@ def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]
 def on_number(fits: Mapping[int, Fit], divided: int = 0) -> str:
     """Which numbers of new clusters fit; without fits, which groups are shown.
 
-    ``divided`` is the number of clusters that are shown in place of unclear ones; 0 = none.
+    ``divided`` is the number of clusters that are shown in place of an unclear one; 0 = none.
     """
     if not fits:
         return f"At most {MOST} groups are shown. A larger number of new clusters shows more."
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
     if divided:
-        return (
-            f"{said} None would be clear, so {divided} are shown. Give those of one class one name."
-        )
+        return f"{said} It would not be clear, so {divided} are shown. Give those of one class one name."
     others = [number for number in even(fits) if number not in (1, best)]
     if others:
         fit = "fits" if len(others) == 1 else "fit"
