@@ -352,7 +352,8 @@ def on_number(fits: Mapping[int, Fit], divided: int = 0) -> str:
     best = suggested(fits)
     said = f"Links, stability and words suggest {text.counted(best, 'new cluster')}."
     if divided:
-        return f"{said} It would not be clear, so {divided} are shown. Give those of one class one name."
+        said += f" It would not be clear, so {divided} are shown."
+        return f"{said} Give those of one class one name."
     others = [number for number in even(fits) if number not in (1, best)]
     if others:
         fit = "fits" if len(others) == 1 else "fit"
