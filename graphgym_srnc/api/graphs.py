@@ -115,7 +115,7 @@ def from_frames(
         skip_missing=skip_missing,
         **chosen,  # type: ignore[arg-type]
     )
-    if edges is None and options.links_values:
+    if edges is None and options.links_by_values:
         edges = pandas.DataFrame(columns=NO_LINKS, dtype=object)
     else:
         edges = _checked("edges", edges)

@@ -101,7 +101,7 @@ def make_graph(
     asked = look.Given((nodes.name, (links or nodes).name), look.Options(**given))
     progress.doing("reading tables", 0.2)
     if links is None:
-        table, pairs = graph_files.graph(nodes, asked.notes, asked.options.links_values)
+        table, pairs = graph_files.graph(nodes, asked.notes, asked.options.links_by_values)
     else:
         table = read.sheet(nodes, asked.notes)
         pairs = graph_files.links(links, asked.notes)

@@ -42,7 +42,7 @@ class Options(NamedTuple):
         return [*dict.fromkeys([*getattr(self, kind), *before])]
 
     @property
-    def links_values(self) -> bool:
+    def links_by_values(self) -> bool:
         """Whether equal values of a column link nodes, so that a table of links is optional."""
         return bool(self.of_kind("link_by"))
 
