@@ -870,7 +870,7 @@ def _assert_that_checked_labels_are_not_listed_again(words, capsys):
     shutil.copy("again/labels.csv", "labels/labels.csv")  # the run is as if trained on these
     capsys.readouterr()
     assert main([*words, "--overwrite"]) == 0
-    assert "Labels that you checked are not listed: 1 more disagree." in capsys.readouterr().out
+    assert "disagrees with 1 more label that you have checked" in capsys.readouterr().out
     left = pandas.read_csv("d.csv", dtype=str)
     assert left["node"].tolist() == rows["node"].drop(first).tolist()
 

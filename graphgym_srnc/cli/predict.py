@@ -16,7 +16,7 @@ from graphgym_srnc.cli.words import told
 from graphgym_srnc.core import environment, progress
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.core.text import clean, short, tell
+from graphgym_srnc.core.text import clean, counted, short, tell
 from graphgym_srnc.data import folder_files, names
 from graphgym_srnc.data.labels import CHECKED, DISCOVERED, GIVEN, NEW_LABEL
 from graphgym_srnc.errors import InputError
@@ -203,7 +203,8 @@ def _disagreements(
     other = other[~is_checked]
     lines = predictions.on_disagreements(frame, other, out_of_fold, from_clusters)
     if is_checked.any():
-        lines.append(f"Labels that you checked are not listed: {is_checked.sum():,} more disagree.")
+        count = counted(int(is_checked.sum()), "more label")
+        lines.append(f"The model disagrees with {count} that you have checked, not listed here.")
     if not args.disagreements:
         return lines + ["--disagreements FILE lists all of them."] if len(other) else lines, {}
     if out_of_fold:

@@ -19,8 +19,8 @@ def links(given: Given, nodes: Nodes, labels: list[str] | None) -> np.ndarray:
     """Links ``[2, E]`` between nodes of the same value in each column of ``link_by``.
 
     A node is linked to the ``NEAREST`` next ones of its value in the table, and the last ones to
-    the first: each has at most twice as many links, and small groups are complete. The count of
-    links within classes is told.
+    the first: each has at most twice as many links, and small groups are complete. A note
+    says how many of them join one class.
 
     Args:
         given: the options, and what users are told.

@@ -146,7 +146,7 @@ class TrainedModel:
         return role in self.facts.get("weighted", ()) and graph.edge_weight is None
 
     def lacks_links(self, links: float) -> bool:
-        """Whether nodes with so many links on average have far fewer than those of training."""
+        """Whether this mean number of links per node is far below that of training."""
         return links < FEWER * self.facts.get("links_per_node", 0.0)
 
     @property

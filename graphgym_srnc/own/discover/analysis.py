@@ -190,7 +190,7 @@ def _clustered(
     if num_new or len(first.new) != 1 or first.new[0].is_clear:
         return first, fits
     # One cluster that is not clear may be of several classes.
-    more = [count for count in fits if 0 < count - len(first.new) <= DIVIDED]
+    more = [count for count in fits if 1 < count <= 1 + DIVIDED]
     every = [first, *map(found, more)]
     most = max(map(_in_clear_clusters, every))
     enough = [one for one in every if _in_clear_clusters(one) >= (1 - number.EVEN) * most]
