@@ -14,6 +14,7 @@ import pytest
 from conftest import ended
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
+PARTS = ["flips", "inputs", "disk", "kills", "forged", "races"]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
@@ -51,7 +52,9 @@ def test_nothing_is_wrong_in_silence(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("all ")]
     assert [row[-2:] for row in rows] == [["0", "24"]] * 6
-    assert all(int(row[0]) > 0 for row in rows), "some are refused, or killed"
+    refused = dict(zip(PARTS, (int(row[0]) for row in rows)))
+    # About one forged value in thirty is refused: a command does not use most of a record.
+    assert all(refused[part] for part in PARTS if part != "forged"), refused
 
 
 @pytest.mark.parametrize(
