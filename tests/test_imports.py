@@ -8,7 +8,7 @@ import sys
 import pytest
 from conftest import ended
 
-from graphgym_srnc.cli.main import INPUT, late_import
+from graphgym_srnc.cli.main import INPUT
 from graphgym_srnc.core import environment
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import load_config
@@ -59,18 +59,42 @@ def test_names_are_refused_before_torch_is_imported(tmp_path):
     assert all(error.value.message in message for _, message, _ in told[:2])
 
 
-def test_a_late_import_happens_when_an_import_reads_from_it(monkeypatch):
-    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-    with late_import("colorsys"):
-        assert "colorsys" not in sys.modules  # the process belongs to pytest
-    monkeypatch.setattr(environment, "owned", True)
-    with late_import("colorsys"):
-        import colorsys
+def test_the_compiler_is_imported_when_something_reads_from_it(monkeypatch):
+    class Late(environment.LateCompiler):
+        NAME = "colorsys"
 
-        assert not hasattr(colorsys, "__file__")
-        assert sys.modules["colorsys"] is colorsys
-    assert "colorsys" not in sys.modules
+    late = Late("colorsys")
+    monkeypatch.setitem(sys.modules, "colorsys", late)
+    import colorsys
+
+    assert colorsys.disable(len, True, wrapping=False) is len
+    colorsys.graph_break()
+    assert not hasattr(colorsys, "__file__")
+    assert sys.modules["colorsys"] is colorsys is late
     assert colorsys.ONE_THIRD == pytest.approx(1 / 3)
-    with late_import("colorsys"):
-        from colorsys import rgb_to_hls
-    assert sys.modules["colorsys"].rgb_to_hls is rgb_to_hls
+    assert sys.modules["colorsys"].rgb_to_hls is late.rgb_to_hls
+    assert sys.modules["colorsys"] is not late
+
+
+COMPILED = """
+import torch
+from graphgym_srnc.core import environment
+environment.own()
+weight = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.Adam([weight], fused=True)
+weight.sum().backward()
+optimizer.step()
+assert isinstance(torch._dynamo, environment.LateCompiler)
+double = torch.compile(lambda x: 2 * x, backend="eager")
+assert double(torch.ones(2)).tolist() == [2, 2]
+assert not isinstance(torch._dynamo, environment.LateCompiler)
+weight.grad = torch.ones(2)
+optimizer.step()
+torch.optim.Adam([weight]).step()
+"""
+
+
+@pytest.mark.slow
+def test_torch_compiles_in_a_command():
+    done = ended([sys.executable, "-c", COMPILED])
+    assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ import threading
 from importlib import import_module
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, Iterator, Sequence
+from typing import Sequence
 
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.parser import build_parser
@@ -134,8 +134,7 @@ def _check(args: argparse.Namespace) -> None:
 def _import(command: str) -> ModuleType:
     """The module of a command."""
     try:
-        # PyG imports torch's compiler for one class of it, in a third of the time of all imports.
-        with environment.uncollected(), late_import("torch._dynamo"):
+        with environment.uncollected():
             module = import_module(f"graphgym_srnc.cli.{command}")
     except ModuleNotFoundError as error:
         if error.name != "optuna":
@@ -148,28 +147,6 @@ def _import(command: str) -> ModuleType:
     if environment.owned:
         gc.freeze()  # modules stay until the end, and each collection would visit all their objects
     return module
-
-
-@contextlib.contextmanager
-def late_import(name: str) -> Iterator[None]:
-    """Import a module only when an import reads from it, if this package owns the process."""
-    stub = ModuleType(name)
-
-    def read(attribute: str) -> Any:
-        if attribute == "__file__":  # inspect asks all modules for it
-            raise AttributeError(attribute)
-        if sys.modules.get(name) is stub:
-            del sys.modules[name]
-        return getattr(import_module(name), attribute)
-
-    stub.__getattr__ = read  # type: ignore[method-assign]  # Python calls it, see PEP 562
-    if environment.owned:
-        sys.modules.setdefault(name, stub)
-    try:
-        yield
-    finally:
-        if sys.modules.get(name) is stub:
-            del sys.modules[name]
 
 
 def _take_signals(received: list[int]) -> None:

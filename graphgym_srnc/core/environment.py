@@ -11,9 +11,10 @@ import platform
 import subprocess
 import sys
 import warnings
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any, Iterator
+from types import ModuleType
+from typing import Any, Callable, Iterator
 
 from graphgym_srnc import __version__
 
@@ -46,8 +47,34 @@ def own() -> None:
     global owned
     owned = True
     os.environ.update(dict.fromkeys(VARIABLES, "1"))
+    sys.modules.setdefault(LateCompiler.NAME, LateCompiler(LateCompiler.NAME))
     # PyG's import calls what newer versions of torch warn of.
     warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
+
+
+class LateCompiler(ModuleType):
+    """Stands for torch's compiler until something other than these two functions is read from it.
+
+    Its import takes a third of the time of all imports. PyG imports it for one class. Each
+    optimizer calls the two functions, which matter only to code that is compiled.
+    """
+
+    NAME = "torch._dynamo"
+
+    @staticmethod
+    def disable(function: Callable, *options: bool, **more: Any) -> Callable:
+        return function
+
+    @staticmethod
+    def graph_break(*message: str) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__file__":  # inspect asks all modules for it
+            raise AttributeError(name)
+        if sys.modules.get(self.NAME) is self:
+            del sys.modules[self.NAME]
+        return getattr(import_module(self.NAME), name)
 
 
 @functools.lru_cache(maxsize=1)

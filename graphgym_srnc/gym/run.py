@@ -201,7 +201,7 @@ def run(
 def _train(cfg: CfgNode, recorder: Recorder) -> Result:
     where = device(cfg.accelerator)
     environment.keep_memory()
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")
     # Filling fresh memory guards against reading it; it costs time and does not make runs equal.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     seed_everything(cfg.seed)
