@@ -565,6 +565,14 @@ def test_why_says_that_nothing_alone_changes_a_prediction(loaded):
         assert "No single" not in shown
     alone = told(0.5, neighbours={}, links=[], words=[])
     assert "It has no links." in alone and " link" not in alone.replace("no links", "")
+    for features, links, needed in ((0.1, 0.2, "features"), (0.2, 0.1, "links"), (0.1, 0.1, "")):
+        effects = {"without_features": features, "without_links": links}
+        both = {name: Effect(-1, p, found.label) for name, p in effects.items()}
+        shares = f"would be {100 * features:.1f} %; without its 3 links {100 * links:.1f} %."
+        assert shares in told(0, **both)
+        assert [
+            word for word in ("features", "links") if f"its {word} more" in told(0, **both)
+        ] == ([needed] if needed else [])
 
 
 def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, loaded, capsys):

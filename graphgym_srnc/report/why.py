@@ -25,11 +25,8 @@ def lines(
     told = [f"{_named(names, node)}: predicted {own}. Most probable: {listed(ranked)}."]
     if given and given[node]:
         told[0] += f" Its given label is {clean(given[node])}."
-    told += _on_mixture(classes, found)
-    told.append(
-        f"P({own}) without its own features: {_fate(classes, found, found.without_features)}"
-    )
-    return told + _on_links(classes, found, names, given) + _on_words(classes, found, names)
+    told += [_on_both(classes, found), *_on_words(classes, found, names)]
+    return told + _on_links(classes, found, names, given) + _on_mixture(classes, found)
 
 
 def on_label(classes: Sequence[str], node: int, held_out: OutOfFold | None) -> list[str]:
@@ -43,6 +40,22 @@ def on_label(classes: Sequence[str], node: int, held_out: OutOfFold | None) -> l
         "The model has learned the given label of this node, so its reasons may include the label."
         f" Models that did not learn it predict {classes[label]} ({100 * p[label]:.1f} %)."
     ]
+
+
+def _on_both(classes: Sequence[str], found: Explanation) -> str:
+    """Whether the prediction needs the node's own features or its links more."""
+    own = classes[found.label]
+    features = found.without_features
+    told = f"Without its own features P({own}) would be {_fate(classes, found, features)}"
+    if not found.neighbours:
+        return f"{told}. It has no links."
+    links = found.without_links
+    count = counted(len(found.neighbours), "link")
+    told += f"; without its {count} {_fate(classes, found, links)}."
+    if abs(features.probability - links.probability) < LEAST:
+        return told
+    needed = "features" if features.probability < links.probability else "links"
+    return f"{told} It needs its {needed} more."
 
 
 def _on_mixture(classes: Sequence[str], found: Explanation) -> list[str]:
@@ -64,12 +77,10 @@ def _on_mixture(classes: Sequence[str], found: Explanation) -> list[str]:
 def _on_links(
     classes: Sequence[str], found: Explanation, names: Names, given: Sequence[str] | None
 ) -> list[str]:
-    """The effects of all links and of single ones, or the classes of the neighbours."""
+    """The effects of single links, or the classes of the neighbours."""
     if not found.neighbours:
-        return ["It has no links."]
+        return []
     own = classes[found.label]
-    links = counted(len(found.neighbours), "link")
-    told = [f"P({own}) without its {links}: {_fate(classes, found, found.without_links)}"]
 
     def kind(other: int) -> str:
         label = given[other] if given else ""
@@ -81,12 +92,12 @@ def _on_links(
         no_link = (
             f"No single link of {len(found.links)} tried changes P({own}) by 0.1 points or more."
         )
-        return [*told, f"{no_link} Classes of the neighbours: {counts}."]
+        return [f"{no_link} Classes of the neighbours: {counts}."]
     table = [["  without the link to", f"P({own})", "class of the neighbour"]]
     for effect in found.links[:SHOWN]:
         fate = _fate(classes, found, effect)
         table.append([f"  {_named(names, effect.part)}", fate, kind(effect.part)])
-    return told + aligned(table).splitlines()
+    return aligned(table).splitlines()
 
 
 def _on_words(classes: Sequence[str], found: Explanation, names: Names) -> list[str]:
