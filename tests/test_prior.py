@@ -20,7 +20,6 @@ from graphgym_srnc.losses.prior import (
     em_prior,
     expected_labels,
     known_share,
-    least_detectable_share,
     posterior_correlation,
     shares_differ,
     unknown_evidence,
@@ -169,22 +168,12 @@ def test_expected_labels_by_loops():
     assert float(got.sum()) == pytest.approx(len(labels))
 
 
-def test_the_least_detectable_share_is_that_of_the_level():
-    share = least_detectable_share(100, 0.01)
-    # All held-out nodes rank above the unknown ones, evenly.
-    ranks = share + (1 - share) * torch.arange(100) / 100
-    assert unknown_evidence(ranks, torch.ones(100), torch.ones(100)).p_value == pytest.approx(0.01)
-    assert least_detectable_share(1, 0.01) == 1.0
-
-
 @pytest.mark.parametrize("low", [0.0, 0.3])
 def test_unknown_evidence_uses_the_one_sided_distance_of_kolmogorov(low):
     ranks, correct = ranked(low)
     distance = kstest(ranks.numpy(), "uniform", alternative="less").statistic
     found = unknown_evidence(ranks, torch.ones(200), correct)
     assert found.least_share == pytest.approx(distance)
-    assert found.p_value == pytest.approx(math.exp(-2 * 200 * distance**2))
-    assert (found.p_value < 1e-6) == (low > 0)
 
 
 @pytest.mark.parametrize("low", [0.0, 0.1, 0.3, 0.6])
@@ -271,7 +260,6 @@ def test_a_rank_of_weight_two_counts_as_two():
     )
     count = float(weight.sum() ** 2 / (weight**2).sum())
     assert effective_number(weight) == pytest.approx(count)
-    assert found.p_value == pytest.approx(math.exp(-2 * count * found.least_share**2))
     assert found.error == pytest.approx(twice.error * (len(repeated) / count) ** 0.5)
     assert unknown_evidence(ranks, 3 * weight, correct) == pytest.approx(found)
 

@@ -314,7 +314,7 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, validated, 
     called = method.decide(method.predict(task.target)) == task.num_known
     share = method.plan.unknown_share
     if unseen:
-        assert figures["no_unknown_p_value"] < 0.01 and method.plan.finds_unknown
+        assert figures["no_unknown_p_value"] <= 0.05 and method.plan.finds_unknown
         truth = float((task.target.y[task.pool] == task.num_known).float().mean())
         assert share == pytest.approx(truth, abs=0.12)
         assert 0 < figures["least_unknown_share"] < truth + 0.1
@@ -322,8 +322,8 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, validated, 
         assert NO_UNKNOWN not in record.warnings
         return
     p_value = figures["no_unknown_p_value"]
-    assert p_value > 0.01 and not method.plan.finds_unknown and not called.any()
-    sign = "no significant" if p_value > 0.1 else "only a weak"
+    assert p_value > 0.05 and not method.plan.finds_unknown and not called.any()
+    sign = "no significant" if p_value > 0.2 else "only a weak"
     assert sign in record.warnings[NO_UNKNOWN]
     assert "`abstain=False`" in record.warnings["detectable share"]
     p = method.posterior(method.predict(task.target))
@@ -366,20 +366,19 @@ def test_pseudo_labels_are_not_learned_if_edges_do_not_join_equal_classes(valida
 
 
 @pytest.mark.parametrize("unseen", [0, 1])
-def test_groups_show_an_unknown_class_that_is_too_small_for_ranks(unseen):
-    """One of 16 classes has no labels; the ranks of 150 labels show no share below 12 %."""
+def test_groups_show_an_unknown_class_that_ranks_do_not(unseen, monkeypatch):
+    """One of 16 classes has no labels."""
+    monkeypatch.setattr(srnc_plus, "low_rank_p_value", lambda *_: 0.4)
     changes = {"num_nodes": 1200, "num_classes": 16, "avg_degree": 10.0, "labels_per_class": 10}
     task = without_validation(masked_task(num_unseen=unseen, **changes))
     task = dataclasses.replace(task, open_set=True)
     method = make(steps=60)
     figures = method.start(task.blind())
     assert len(task.train) == 10 * (16 - unseen)
-    p_value = figures["few_labels_p_value"]
-    assert method.plan.finds_unknown == method.plan.is_clear == (unseen == 1) == (p_value <= 0.04)
-    if unseen:
-        assert method.plan.p_value == figures["no_unknown_p_value"] == p_value
-    else:
-        assert figures["no_unknown_p_value"] > 0.1
+    of_groups = figures["few_labels_p_value"]
+    assert method.plan.p_value == figures["no_unknown_p_value"]
+    assert method.plan.p_value == 2 * min(0.4, of_groups)
+    assert method.plan.finds_unknown == method.plan.is_clear == (unseen == 1) == (of_groups <= 0.025)
 
 
 def test_labels_judge_if_no_node_validates(monkeypatch):
@@ -586,7 +585,7 @@ def test_a_run_without_a_better_ranking_predicts_as_before_it(monkeypatch, two_h
 
     def judge(self: SRNCPlus) -> tuple[UnknownEvidence, Judged]:
         rank = next(accuracies)
-        return UnknownEvidence(1e-9, 1.0, rank, rank, 0.01, 0.9, 0.9), judged
+        return UnknownEvidence(1.0, rank, rank, 0.01, 0.9, 0.9), judged
 
     method = make(**LONG)
     monkeypatch.setattr(SRNCPlus, "judge", judge)

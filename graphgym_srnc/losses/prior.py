@@ -135,7 +135,6 @@ class UnknownEvidence(NamedTuple):
     """What the ranks of held-out nodes of known classes say of an unknown class.
 
     Args:
-        p_value: p-value of the hypothesis that no unlabelled node is of an unknown class.
         least_share: :math:`D`, an estimate of the share of unknown nodes. It is too low where known
             and unknown nodes rank alike, and too high by chance if there are few labels.
         rank: rank below which "unknown" is predicted.
@@ -146,7 +145,6 @@ class UnknownEvidence(NamedTuple):
             unknown.
     """
 
-    p_value: float
     least_share: float
     rank: float
     accuracy: float
@@ -165,15 +163,13 @@ class UnknownEvidence(NamedTuple):
 
 
 def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownEvidence:
-    r"""Test whether there are unknown nodes, and choose the rank below which nodes are unknown.
+    r"""Estimate the share of unknown nodes, and choose the rank below which nodes are unknown.
 
-    .. math:: p = e^{-2 n D^2}, \quad D = \max_u \left(u - F(u)\right), \quad
-        n = \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
+    .. math:: D = \max_u \left(u - F(u)\right)
 
-    :math:`F(u)` is the share of held-out nodes whose rank is below :math:`u`. If no unlabelled node
-    is of an unknown class, and the labels of each class are drawn at random, then the ranks are
-    uniform. Unknown nodes have low confidence, so the known ones rank higher, and :math:`D`
-    estimates their share.
+    :math:`F(u)` is the share of held-out nodes whose rank is below :math:`u`. Without unknown nodes
+    the ranks are uniform, see :func:`~graphgym_srnc.losses.ranks.low_rank_p_value`. Unknown nodes
+    have low confidence, so the known ones rank higher, and :math:`D` estimates their share.
 
     The threshold has the largest expected number of correct predictions: unknown nodes below it,
     less the known nodes below it that would be predicted correctly, of share :math:`C(u)`.
@@ -189,9 +185,6 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
         weight: :math:`w`, ``[n]``: ratio of the share of a node's class among the unlabelled nodes
             to that among the labelled ones.
         correct: 1 where the class of a held-out node is predicted correctly, else 0, ``[n]``.
-
-    References:
-        Massart (Ann. Probab. 1990), the one-sided Dvoretzky-Kiefer-Wolfowitz inequality.
     """
     ranks, order = ranks.double().sort()
     weight = weight.double()[order]
@@ -201,7 +194,6 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     correct_below = F.pad((weight * correct).cumsum(0), (1, 0))[:-1]
     distance = max(0.0, float((ranks - below).max()))
     count = effective_number(weight)
-    p_value = math.exp(-2 * count * distance**2)
 
     gain = ranks - (1 - distance) * (below + correct_below)
     allowed = ranks <= MOST_UNKNOWN * distance
@@ -230,7 +222,7 @@ def unknown_evidence(ranks: Tensor, weight: Tensor, correct: Tensor) -> UnknownE
     # One more node below the rank, since a few labels cannot show that all are unknown.
     known_below = known * (count * share_below + 1) / (count + 1)
     precision = max(0.0, 1 - known_below / rank) if rank else 0.0
-    return UnknownEvidence(p_value, distance, rank, accuracy, error, precision, known_accuracy)
+    return UnknownEvidence(distance, rank, accuracy, error, precision, known_accuracy)
 
 
 def _nearest_good_rank(
@@ -268,16 +260,6 @@ def expected_labels(p: Tensor, labels: Tensor) -> Tensor:
         labels: classes of all labelled nodes :math:`D`, ``[n]``.
     """
     return p @ (labels.bincount(minlength=p.size(1)) / p.sum(0).clamp(min=1e-12))
-
-
-def least_detectable_share(count: int, level: float) -> float:
-    r"""Share of unknown nodes that ``count`` held-out labels show at a significance ``level``.
-
-    .. math:: \sqrt{-\ln(\text{level}) / 2n}
-
-    It is the :math:`D` of :func:`unknown_evidence` whose p-value is the level.
-    """
-    return min(1.0, math.sqrt(-math.log(level) / (2 * count)))
 
 
 def shift_weights(

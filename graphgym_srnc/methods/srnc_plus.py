@@ -15,12 +15,8 @@ from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, W
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity, newman_resolution
-from graphgym_srnc.losses.prior import (
-    UnknownEvidence,
-    least_detectable_share,
-    posterior_correlation,
-    unknown_evidence,
-)
+from graphgym_srnc.losses.prior import UnknownEvidence, posterior_correlation, unknown_evidence
+from graphgym_srnc.losses.ranks import least_detectable_share, low_rank_p_value
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.cross_fit import (
     MAX_HELD_OUT,
@@ -42,7 +38,7 @@ from graphgym_srnc.methods.shared.plan import (
     NOT_ADAPTED,
     NOT_ITERATED,
     SIGNIFICANT,
-    SIGNIFICANT_GROUP,
+    TESTS,
     TOO_SMALL,
     UNDONE,
     WEAK,
@@ -376,15 +372,16 @@ class SRNCPlus(ClusterMethod):
         ranks = held_out.ranks(scores, self.task.pool)
         self.class_ratio = held_out.class_ratios(self.task.pool)
         correct = held_out.correct(held_out.log_p)
-        found = unknown_evidence(ranks, self.class_ratio[held_out.labels], correct)
-        p_value = found.p_value
-        is_clear = p_value <= SIGNIFICANT
-        figures = {"least_unknown_share": found.least_share}
-        if not is_clear:
+        weight = self.class_ratio[held_out.labels]
+        found = unknown_evidence(ranks, weight, correct)
+        p_value = low_rank_p_value(ranks, weight)
+        figures = {"least_unknown_share": found.least_share, "low_ranks_p_value": p_value}
+        if TESTS * p_value > SIGNIFICANT:
             of_groups = self.test_groups()
             figures["few_labels_p_value"] = of_groups
-            is_clear = of_groups <= SIGNIFICANT_GROUP
-            p_value = of_groups if is_clear else p_value
+            p_value = min(p_value, of_groups)
+        p_value = min(TESTS * p_value, 1.0)
+        is_clear = p_value <= SIGNIFICANT
         self.change(p_value=p_value, is_clear=is_clear)
         figures["no_unknown_p_value"] = p_value
         if self.abstain and not is_clear:
@@ -401,7 +398,7 @@ class SRNCPlus(ClusterMethod):
     def warn_of_no_sign(self, p_value: float, count: int) -> None:
         """Say that no node is predicted as unknown, and what ``count`` labels may not show."""
         sign = "no significant" if p_value > WEAK else "only a weak"
-        least = least_detectable_share(count, SIGNIFICANT)
+        least = least_detectable_share(count, SIGNIFICANT / TESTS)
         self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, p_value)
         self.warnings[TOO_SMALL] = DETECTABLE.format(count, 100 * least)
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-SIGNIFICANT = 0.01  # p-value below which the sign of an unknown class is clear
-SIGNIFICANT_GROUP = 0.04  # that of a group with few labels: both tests together are at 5 %
-WEAK = 0.1  # p-value below which it is weak
+SIGNIFICANT = 0.05  # p-value up to which the sign of an unknown class is clear
+WEAK = 0.2  # p-value up to which it is weak
+TESTS = 2  # of ranks, and of groups with few labels; Bonferroni's correction multiplies by it
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
     " class (estimated assortativity {:.2f}). Classifiers of the labels alone make the predictions,"
@@ -35,8 +35,8 @@ UNDONE = (
 
 NO_UNKNOWN = "no unknown class"  # code of the next warning
 NO_SIGN = (
-    "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: below 0.01), so no node"
-    " is predicted as unknown."
+    "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: at most 0.05), so no"
+    " node is predicted as unknown."
 )
 TOO_SMALL = "detectable share"  # code of the next warning
 DETECTABLE = (
@@ -53,8 +53,8 @@ class Plan(NamedTuple):
         finds_unknown: whether nodes may be predicted as unknown.
         unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown.
         least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
-        p_value: p-value of the hypothesis that there are none, by ranks of held-out nodes or, if
-            these show none, by groups with few labels; -1 = not tested.
+        p_value: p-value of the hypothesis that there are none, by ranks of held-out nodes and by
+            groups with few labels; -1 = not tested.
         is_clear: whether this is a clear sign of unknown nodes, or nothing was tested.
         accuracy: accuracy on held-out nodes of known classes.
         expected: expected accuracy on the unlabelled nodes of one graph that are predicted as known

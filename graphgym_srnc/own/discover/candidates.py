@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.losses.prior import least_detectable_share
+from graphgym_srnc.losses.ranks import least_detectable_share
 from graphgym_srnc.methods.shared.label_scan import FewLabels, Scan
-from graphgym_srnc.methods.shared.plan import SIGNIFICANT
+from graphgym_srnc.methods.shared.plan import SIGNIFICANT, TESTS
 
 LEAST_SHARE = 0.1  # of the nodes without a label that are candidates in a graph without labels
 MOST = 4  # groups with few labels that are shown
@@ -30,14 +30,14 @@ class Evidence(NamedTuple):
         p_value: p-value of the hypothesis that there is no unknown node; -1 = not tested.
         share: estimated share of unknown nodes, from the same test.
         labels: number of labels of the test.
-        is_clear: whether the test shows unknown nodes.
+        is_clear: whether the test shows unknown nodes, or there was none.
     """
 
     open_set: bool = True
     p_value: float = -1.0
     share: float = 0.0
     labels: int = 0
-    is_clear: bool = False
+    is_clear: bool = True
 
     @classmethod
     def of(cls, method: Any) -> Evidence:
@@ -58,15 +58,15 @@ class Evidence(NamedTuple):
                 "The model was trained without an unknown class, so it does not say whether any of"
                 " these is a new class."
             )
-        if self.is_clear or self.p_value <= SIGNIFICANT:
+        if self.is_clear:
             return ""
         said = (
             "The labels give no significant evidence that any of these is a new class"
-            f" (p = {self.p_value:.2g}; significant: below {SIGNIFICANT:g})."
+            f" (p = {self.p_value:.2g}; significant: at most {SIGNIFICANT:g})."
         )
         if not self.labels:
             return said
-        least = 100 * least_detectable_share(self.labels, SIGNIFICANT)
+        least = 100 * least_detectable_share(self.labels, SIGNIFICANT / TESTS)
         return (
             f"{said} {self.labels:,} labels may not show a class below {least:.0f} % of all nodes."
         )
