@@ -10,9 +10,7 @@ from torch import Tensor
 
 from graphgym_srnc.losses.prior import effective_number
 
-SHARES = np.geomspace(1e-4, 0.5, 128)
-"""Shares :math:`u` at which nodes are counted: at most half of the nodes should be unknown."""
-
+SHARES = np.geomspace(1e-4, 0.95, 128)  # shares u at which nodes are counted
 DRAWS = 4999  # of ranks without unknown nodes; the smallest p-value is 1 / (DRAWS + 1)
 
 
