@@ -95,9 +95,13 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     shares = {"accuracy": kept / len(correct), "low": low, "high": high}
     assert found["as_known"] == pytest.approx(shares) and kept <= correct.sum()
     assert load(run_with_wrong_labels / "r").record_.best == result["selected"] > 0
-    assert words.on_classes(result, {"0", "1", "2"}) == (80, int(correct.sum()))
-    first = held.labels == 0
-    assert words.on_classes(result, {"0"}) == (int(first.sum()), int(correct[first].sum()))
+    assert found["unchanged"] == pytest.approx({"labels": 80} | shares)
+    task = build.task_of(loaded)
+    changed = held.nodes[:30].tolist()
+    same = held_out.unchanged(method, task, changed)
+    assert same["labels"] == 50
+    assert 50 * same["accuracy"] == round(float(correct[30:].sum() * held.kept))
+    assert held_out.unchanged(method, task, held.nodes.tolist()) == {}
     assert [*found["alone"]] == ["gcnconv", "linear", "linear_hops"]
     assert result["test"] == {} and not set(held.nodes.tolist()) - set(range(80))
     for kind, one in found["alone"].items():
@@ -385,7 +389,7 @@ def test_accuracy_is_told_by_probability():
         ["0.5 to 0.8", "0", "none"],
         ["below 0.5", "0", "1 of 1 (100 %)"],
     ]
-    *_, last = predictions.by_probability(frame, from_clusters={5})
+    *_, last = predictions.by_probability(frame, chosen={5})
     assert last.split()[-1] == "none"
 
 
@@ -449,30 +453,31 @@ def test_the_command_of_another_run_keeps_the_place_of_results(run_with_wrong_la
     assert last.startswith(other)
 
 
-def test_a_run_with_new_labels_is_compared_on_the_classes_of_before():
-    def held_out(right: int, kept: float = 1.0) -> dict:
-        classes = {"a": {"labels": 50, "right": right}, "new": {"labels": 20, "right": 20}}
-        as_known = {"accuracy": kept * 0.8}
-        found = {"classes": classes, "accuracy": 0.8, "as_known": as_known}
+def test_a_run_with_new_labels_is_compared_on_the_labels_that_stayed():
+    def held_out(accuracy: float) -> dict:
+        found = {"unchanged": {"labels": 50, "accuracy": accuracy}}
         return {"held_out": found, "verdict": {"figures": {}}}
 
-    known = {"a": {"labels": 40, "right": 36}}
-    parent = {"run": "results/x", "held_out": {"classes": known, "labels": 40, "accuracy": 0.9}}
-    parent["held_out"]["as_known"] = {"accuracy": 0.85, "low": 0.72}
-    (same,) = words.since_labels(held_out(45), parent)
-    assert "results/x knew: 85.0 % of 40 labels" in same and "90.0 % of 50 now" in same
-    assert len(words.since_labels(held_out(37), parent)) == 1
-    (same, *warning) = words.since_labels(held_out(45, 0.5), parent)
-    assert "45.0 % of 50 now" in same and "set `open_set=False`" in warning[0]
-    worse = words.since_labels(held_out(30), parent)
-    assert "60.0 % of 50 now" in worse[0] and worse[1].startswith("warning: The known classes")
-    assert words.since_labels(held_out(30), {}) == []
+    before = {"labels": 50, "accuracy": 0.85, "low": 0.72}
+    parent = {"run": "results/x", "unchanged": before}
+    (same,) = words.since_labels(held_out(0.9), parent)
+    assert same == (
+        "Of the labels that did not change, results/x predicted 85.0 % right, and not as unknown,"
+        " and this run 90.0 % of 50."
+    )
+    assert len(words.since_labels(held_out(0.72), parent)) == 1
+    (same, warning) = words.since_labels(held_out(0.7), parent)
+    assert "70.0 % of 50." in same and "set `open_set=False`" in warning
+    assert warning.startswith("warning: The known classes")
+    for missing in ({}, {"run": "results/x"}, {"run": "results/x", "unchanged": {}}):
+        assert words.since_labels(held_out(0.7), missing) == []
+    assert words.since_labels({"held_out": {}, "verdict": {"figures": {}}}, parent) == []
 
     verdict = {"verdict": {"figures": {"unknown_share": 0.07}}}
-    (_, told) = words.since_labels(held_out(45) | verdict, parent | {"unknown": 1, "nodes": 2000})
+    (_, told) = words.since_labels(held_out(0.9) | verdict, parent | {"unknown": 1, "nodes": 2000})
     assert told.startswith("Predicted as unknown: 1 node before the new labels, 140 now. W")
     verdict["verdict"]["figures"]["unknown_share"] = 0.0
-    (_, told) = words.since_labels(held_out(45) | verdict, parent | {"unknown": 9, "nodes": 2000})
+    (_, told) = words.since_labels(held_out(0.9) | verdict, parent | {"unknown": 9, "nodes": 2000})
     assert told == "Predicted as unknown: 9 nodes before the new labels, 0 now."
 
 

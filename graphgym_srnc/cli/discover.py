@@ -17,6 +17,7 @@ from graphgym_srnc.core import environment, progress, text
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain, tell
+from graphgym_srnc.data import folder_files
 from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names, of_folder
@@ -30,6 +31,7 @@ from graphgym_srnc.own.discover import analysis, feedback, page, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import layout
 from graphgym_srnc.own.discover.since import Earlier
+from graphgym_srnc.train import held_out
 from graphgym_srnc.train.model import TrainedModel
 
 
@@ -265,9 +267,10 @@ def _labels(
         )
     made = feedback.labels(discovery, place.parts, place.graph.y, place.corrected)
     unknown = int((discovery.label == len(discovery.known)).sum())
-    parent = {"run": args.run, "held_out": model.result.get("held_out"), "unknown": unknown}
-    parent["nodes"] = len(discovery.label)
-    parent["corrected"] = len(made.corrected)
+    parent = {"run": args.run, "unknown": unknown, "nodes": len(discovery.label)}
+    if place.task is not None:
+        changed = feedback.origins(made, folder_files.origins(place.folder))
+        parent["unchanged"] = held_out.unchanged(model.method, place.task, changed)
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     kept = kept_settings(model)
     ends = feedback.counts(discovery, made)

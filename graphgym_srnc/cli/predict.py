@@ -18,7 +18,7 @@ from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, counted, short, tell
 from graphgym_srnc.data import folder_files, names
-from graphgym_srnc.data.labels import CHECKED, DISCOVERED, GIVEN, NEW_LABEL
+from graphgym_srnc.data.labels import ADDED, CHECKED, CHOSEN, DISCOVERED, GIVEN, NEW_LABEL
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
@@ -134,14 +134,14 @@ def _tables(
     if task is not None and given and split and any(given):
         compared = _without_learned_labels(args, model, task, prediction)
         judging = frame
-        origins = {name: _of_origin(model, name) for name in (DISCOVERED, CHECKED)}
+        origins = folder_files.origins(model.folder())
         if compared is not None:
             if not args.folds and model.method.out_of_fold is not None:
                 given = predictions.judged(given, split, model.method.out_of_fold)
             judging = predictions.table(model, graph, compared, found.ids, given, split, *named)
             learned = folds.learned(model, task, args.folds) if args.folds else ()
             frame = _with_held_out(frame, judging, learned)
-            lines += predictions.by_probability(frame, origins[DISCOVERED])
+            lines += predictions.by_probability(frame, _of(origins, *CHOSEN))
         is_judged = compared is not None
         told, other = _disagreements(args, judging, found, is_judged, task.one_graph, origins)
         lines += told
@@ -163,10 +163,9 @@ def _summary(
     ]
 
 
-def _of_origin(model: TrainedModel, origin: str) -> set[int]:
-    """Nodes whose labels are of an origin in the folder of the graph."""
-    folder = model.folder()
-    return folder_files.of_origin(folder, origin) if folder else set()
+def _of(origins: Mapping[int, str], *wanted: str) -> set[int]:
+    """Nodes whose labels are of some origins."""
+    return {node for node, origin in origins.items() if origin in wanted}
 
 
 def _with_held_out(
@@ -191,15 +190,15 @@ def _disagreements(
     found: names.Names,
     out_of_fold: bool,
     can_correct: bool,
-    origins: Mapping[str, set[int]],
+    origins: Mapping[int, str],
 ) -> tuple[list[str], dict[str, bytes]]:
     """Lines on the labels that disagree with a table of predictions, and the file of them.
 
     Those that the user has checked before are counted, but not listed again.
     """
-    from_clusters = origins[DISCOVERED]
+    from_clusters = _of(origins, DISCOVERED)
     other = predictions.disagreements(frame)
-    is_checked = other["node"].isin(origins[CHECKED])
+    is_checked = other["node"].isin(_of(origins, CHECKED, ADDED))
     other = other[~is_checked]
     lines = predictions.on_disagreements(frame, other, out_of_fold, from_clusters)
     if is_checked.any():

@@ -10,14 +10,15 @@ import re
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
 from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
-from graphgym_srnc.data.labels import CHECKED, DISCOVERED, GIVEN
+from graphgym_srnc.data.labels import GIVEN
 from graphgym_srnc.errors import InputError, option, reading
 from graphgym_srnc.io import atomic, checksums
 
@@ -49,8 +50,7 @@ class Graph(NamedTuple):
     labels: Sequence[str] | None = None
     split: Sequence[str] | None = None
     recipe: dict[str, Any] | None = None
-    discovered: Collection[int] = ()  # nodes whose label ``discover`` gave
-    checked: Collection[int] = ()  # nodes whose label the user gave to ``discover``
+    origins: Mapping[int, str] = MappingProxyType({})  # of labels by node; others are ``GIVEN``
     weights: np.ndarray | None = None  # of the edges [E]; equal for both directions of one
     parent: Mapping[str, Any] | None = None  # see ``parent``
     urls: Sequence[str] | None = None  # web address of each node, or ""
@@ -180,17 +180,18 @@ def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
             lines = {cell: one_line(cell) for cell in {*cells}}
             column = pandas.Series([lines[cell] for cell in cells], name=what, dtype=object)
             tables[name] = column[column != ""].rename_axis("node").reset_index()
-    if graph.discovered or graph.checked:
-        origin = dict.fromkeys(graph.discovered, DISCOVERED) | dict.fromkeys(graph.checked, CHECKED)
-        tables["labels.csv"]["origin"] = tables["labels.csv"]["node"].map(origin).fillna(GIVEN)
+    if graph.origins and "labels.csv" in tables:
+        origins = tables["labels.csv"]["node"].map(dict(graph.origins))
+        tables["labels.csv"]["origin"] = origins.fillna(GIVEN)
     return tables
 
 
 def parent(folder: Path) -> dict[str, Any]:
     """The run from which ``discover`` wrote a graph folder; empty if it did not.
 
-    ``run`` is the path of the run as the user gave it, ``held_out`` are the figures of its record
-    by that name, or None, and ``unknown`` of the ``nodes`` were predicted as unknown.
+    ``run`` is the path of the run as the user gave it, ``unchanged`` is what
+    :func:`~graphgym_srnc.train.held_out.unchanged` says of the labels that stayed, and ``unknown``
+    of the ``nodes`` were predicted as unknown.
 
     Raises:
         InputError: the file cannot be read.

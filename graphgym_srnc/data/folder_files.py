@@ -42,11 +42,19 @@ def read(
     return {"x": x, "y": y, **_edges(edges, len(x)), **masks}, classes
 
 
-def of_origin(folder: Path, origin: str) -> set[int]:
-    """Nodes of a graph folder whose label is of an origin: ``DISCOVERED`` or ``CHECKED``."""
-    file = folder / "labels.csv"
-    rows = text_tables.table(file) if file.is_file() else pandas.DataFrame()
-    return {*map(int, rows["node"][rows["origin"] == origin])} if "origin" in rows else set()
+def origins(folder: Path | None) -> dict[int, str]:
+    """Origins by node of the labels of a graph folder that are not from the table."""
+    file = folder / "labels.csv" if folder else None
+    rows = text_tables.table(file) if file and file.is_file() else pandas.DataFrame()
+    if "origin" not in rows:
+        return {}
+    found = zip(map(int, rows["node"]), rows["origin"])
+    return {node: origin for node, origin in found if origin != label_words.GIVEN}
+
+
+def of_origin(folder: Path | None, *wanted: str) -> set[int]:
+    """Nodes of a graph folder whose label is of one of these origins."""
+    return {node for node, origin in origins(folder).items() if origin in wanted}
 
 
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:

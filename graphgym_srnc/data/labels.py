@@ -21,10 +21,13 @@ NEAR = 0.85  # similarity of two such names, from 0 to 1
 UNKNOWN = "unknown"  # name of the unknown class
 NEW_LABEL = "new_label"  # column in which a user corrects labels
 
-# Origin of a label in a graph folder: the table, the name of a cluster, or ``NEW_LABEL``.
+# Origin of a label in a graph folder: the table, the name of a cluster, or ``NEW_LABEL`` at a node
+# that had a label or none.
 GIVEN = "given"
 DISCOVERED = "discovered"
 CHECKED = "checked"
+ADDED = "added"
+CHOSEN = (DISCOVERED, ADDED)  # of nodes that were chosen by what a model predicts
 
 # Words, in lower case: what programs write for an empty cell, and people for a missing label.
 EMPTY = {"nan", "na", "n/a", "#n/a", "<na>", "nat", "null", "none"}

@@ -206,16 +206,16 @@ def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
     return aligned([line[:shown] for line in lines]).splitlines()
 
 
-def by_probability(frame: pandas.DataFrame, from_clusters: Collection[int] = ()) -> list[str]:
+def by_probability(frame: pandas.DataFrame, chosen: Collection[int] = ()) -> list[str]:
     """How many held-out labels are right where the models were how sure; a line each.
 
     Args:
         frame: a ``table`` with the columns ``class_without_label`` and
             ``probability_without_label`` of models that did not learn the label.
-        from_clusters: nodes whose labels are names of clusters, which are not counted.
+        chosen: nodes labelled for what a model predicts, which are not counted.
     """
     is_held_out = ~frame["class_without_label"].isin(["", UNKNOWN])
-    is_held_out &= ~frame["node"].isin([*from_clusters])
+    is_held_out &= ~frame["node"].isin([*chosen])
     is_free = (frame["given_label"] == "") & (frame["class"] != UNKNOWN)
     is_right = is_held_out & (frame["class_without_label"] == frame["given_label"])
     lines = [["  probability", "nodes without a label", "held-out labels right"]]

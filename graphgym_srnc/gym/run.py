@@ -22,7 +22,7 @@ from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import folder_files
 from graphgym_srnc.data.describe import hidden_classes, label_counts
-from graphgym_srnc.data.labels import DISCOVERED
+from graphgym_srnc.data.labels import CHECKED, CHOSEN
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, fit, own_graph, visible_task
@@ -226,8 +226,10 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     seen = visible_task(model, shown)
     record.verdict = judge(model, seen, record.first)
     if cfg.dataset.format == "file" and seen.one_graph:
-        named = folder_files.of_origin(own_graph(cfg), DISCOVERED)
-        record.held_out = held_out.judge(model, seen, from_clusters=named)
+        origins = folder_files.origins(own_graph(cfg))
+        chosen = [node for node, origin in origins.items() if origin in CHOSEN]
+        checked = [node for node, origin in origins.items() if origin == CHECKED]
+        record.held_out = held_out.judge(model, seen, chosen=chosen, checked=checked)
         told = {
             "weak classes": held_out.on_weak_classes(record.held_out),
             "small components": held_out.on_small_components(record.held_out),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from pandas import DataFrame
 
@@ -85,8 +85,8 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
     remark = " ".join(filter(None, remarks))
     of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
     head = f"right on {found['labels']:,}{of_all} labels that the models had not learned"
-    if found.get("from_clusters"):
-        head += f" (without {counted(found['from_clusters'], 'label')} that named clusters gave)"
+    if found.get("chosen"):
+        head += f" (without {counted(found['chosen'], 'label')} that you added or clusters gave)"
     return head, rows, remark
 
 
@@ -211,13 +211,6 @@ def name_of(kind: str) -> str:
     return NAMES.get(kind, f"{LAYERS.get(kind, kind)} alone")
 
 
-def on_classes(result: Result, names: Collection[str]) -> tuple[int, int]:
-    """Number of held-out labels of some classes, and how many of them a run has right."""
-    counts = result["held_out"].get("classes", {})
-    own = [count for name, count in counts.items() if name in names]
-    return sum(count["labels"] for count in own), sum(count["right"] for count in own)
-
-
 def since_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
     """Known classes and unknown nodes of an earlier run, before labels changed, and now.
 
@@ -225,7 +218,7 @@ def since_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
         result: a run on a graph with labels from ``discover``.
         parent: what the folder of the graph says of the earlier run; may be empty.
     """
-    return on_known_classes(result, parent) + on_unknown(result, parent)
+    return on_same_labels(result, parent) + on_unknown(result, parent)
 
 
 def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
@@ -248,27 +241,21 @@ def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:
     return [text]
 
 
-def on_known_classes(result: Result, parent: Mapping[str, Any]) -> list[str]:
-    """Accuracy on the classes that were known before labels changed, and now.
+def on_same_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
+    """Accuracy on the labels that did not change, of the earlier run and now.
 
     The arguments are those of :func:`since_labels`.
     """
-    before = parent.get("held_out") or {}
-    total, right = on_classes(result, before.get("classes", {}))
-    if not total or not before.get("labels"):
+    before = parent.get("unchanged")
+    now = result["held_out"].get("unchanged")
+    if not before or not now:
         return []
-    now = result["held_out"]
-    # Nodes predicted as unknown count as wrong both times.
-    share = right / total * now["as_known"]["accuracy"] / max(now["accuracy"], 1e-12)
-    earlier = before["as_known"]["accuracy"]
     text = (
-        f"On the classes that {parent.get('run', 'the earlier run')} knew:"
-        f" {100 * earlier:.1f} % of {counted(before['labels'], 'label')} right, and not predicted"
-        f" as unknown, before the new labels, {100 * share:.1f} % of {total:,} now."
+        f"Of the labels that did not change, {parent['run']} predicted"
+        f" {100 * before['accuracy']:.1f} % right, and not as unknown, and this run"
+        f" {100 * now['accuracy']:.1f} % of {now['labels']:,}."
     )
-    if parent.get("corrected"):
-        text += " Corrected labels raise this, since you looked where the model disagreed."
-    if share >= before["as_known"]["low"]:
+    if now["accuracy"] >= before["low"]:
         return [text]
     return [
         text,

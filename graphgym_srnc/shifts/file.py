@@ -11,7 +11,7 @@ from graphgym_srnc.core.options import Count, Natural, OneOf
 from graphgym_srnc.core.task import HIDDEN, ShiftTask, check_number
 from graphgym_srnc.core.text import tell_once
 from graphgym_srnc.data import files, folder_files
-from graphgym_srnc.data.labels import DISCOVERED
+from graphgym_srnc.data.labels import CHOSEN
 from graphgym_srnc.errors import InputError, not_one_of, renamed
 from graphgym_srnc.shifts import given, splits
 from graphgym_srnc.shifts.splits import CountOrRest, Nodes, SizeOrRest, Sizes
@@ -104,7 +104,7 @@ def build(
     }
     optional: dict[str, str | int] = {
         "unread": files.unread(fields, read),
-        "labels from discover": len(folder_files.of_origin(source, DISCOVERED)),
+        "labels from discover": len(folder_files.of_origin(source, *CHOSEN)),
     }
     info |= {key: value for key, value in optional.items() if value}
     title = f"file/{source.stem if path else name}"

@@ -33,7 +33,8 @@ def judge(
     task: ShiftTask,
     *,
     with_linear: bool = True,
-    from_clusters: Collection[int] = (),
+    chosen: Collection[int] = (),
+    checked: Collection[int] = (),
 ) -> dict[str, Any]:
     """Accuracy on labels that were held out, of a method and of simpler models on the same labels.
 
@@ -43,24 +44,26 @@ def judge(
         method: a trained method.
         task: the task with one graph that it was trained on, with its labels.
         with_linear: whether to train :func:`linear_controls`, too.
-        from_clusters: nodes whose labels are names of clusters. They are not judged, since an
-            earlier model found the clusters.
+        chosen: nodes that got labels since an earlier model found them in a cluster, or doubted
+            them. They are not judged, since they are easier or harder than others.
+        checked: nodes whose label was confirmed or corrected.
 
     Returns:
         ``labels`` is the number of held-out labels, ``of`` that of all labels of known classes, and
-        ``from_clusters`` that of held-out labels that are not judged.
+        ``chosen`` that of held-out labels that are not judged.
         ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval.
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
         from ``accuracy`` by an exact McNemar test. ``classes`` has, by name of each class, its
         number of ``labels`` and how many are ``right``. ``small_components`` has these two for
         nodes in components of at most 5 nodes, and the ``mean_probability`` that the method gives
-        its classes of other such nodes. The result is empty without such labels.
+        its classes of other such nodes. ``unchanged`` is :func:`unchanged`. The result is empty
+        without such labels.
     """
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
         return {}
-    excluded = torch.isin(found.nodes, found.nodes.new_tensor([*from_clusters]))
+    excluded = torch.isin(found.nodes, found.nodes.new_tensor([*chosen]))
     if excluded.all():
         return {}
     found = found.at(~excluded)
@@ -71,7 +74,7 @@ def judge(
     total = len(correct)
     return {
         "labels": total,
-        "from_clusters": int(excluded.sum()),
+        "chosen": int(excluded.sum()),
         "of": int((task.source.y[torch.cat([task.train, task.val])] < task.num_known).sum()),
         **_share(correct.sum(), total),
         "as_known": _share(correct.sum() * found.kept, total),
@@ -87,7 +90,24 @@ def judge(
             for k, name in enumerate(known_names(task)[: task.num_known])
         },
         "small_components": _in_small_components(method, task, found),
+        "unchanged": unchanged(method, task, [*chosen, *checked]),
     }
+
+
+def unchanged(method: Method, task: ShiftTask, changed: Collection[int]) -> dict[str, float]:
+    """Accuracy on held-out labels of other nodes than ``changed``, ``unknown`` being wrong.
+
+    The result has the number of ``labels``, and the ends of a 95 % interval; it is empty without
+    such labels.
+    """
+    found = method.out_of_fold or _on_validation(method, task)
+    if found is None:
+        return {}
+    same = found.at(~torch.isin(found.nodes, found.nodes.new_tensor([*changed])))
+    total = len(same.labels)
+    if not total:
+        return {}
+    return {"labels": total, **_share(same.correct.sum() * same.kept, total)}
 
 
 @torch.no_grad()

@@ -18,7 +18,16 @@ from torch_geometric.data import Data
 from graphgym_srnc.core.text import aligned, counted, listed, short
 from graphgym_srnc.data import folder, folder_files, read
 from graphgym_srnc.data.cleaning import strided
-from graphgym_srnc.data.labels import CHECKED, DISCOVERED, EMPTY, NEW_LABEL, UNKNOWN, cleaned
+from graphgym_srnc.data.labels import (
+    ADDED,
+    CHECKED,
+    CHOSEN,
+    DISCOVERED,
+    EMPTY,
+    NEW_LABEL,
+    UNKNOWN,
+    cleaned,
+)
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
@@ -41,12 +50,14 @@ class Labels(NamedTuple):
         split: ``train``, ``val`` or ``test`` of each node; "" = none.
         added: nodes that the names of clusters label.
         corrected: nodes whose label a table of the user states.
+        typed: those of them that had none before.
     """
 
     label: list[str]
     split: list[str]
     added: set[int]
     corrected: Sequence[int] = ()
+    typed: Collection[int] = ()
 
 
 def in_words(name: str) -> str:
@@ -89,61 +100,80 @@ def check_name(name: str, key: str, given: str) -> None:
 def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[int, str]:
     """Labels by node in the column ``new_label`` of a table; "" removes a label.
 
-    Rows with an empty cell are not read. The column ``node`` has numbers of nodes. Without it
-    ``id``, or the only column that holds nothing else, has their ``ids``. ``node`` and ``id`` must
-    agree.
+    Rows with an empty cell are not read. The columns ``node`` and ``id`` have numbers of nodes and
+    their ``ids``, or one of them. Without both, the only column that holds nothing but ids has
+    them.
 
     Raises:
-        InputError: a column is missing, there is no such node, a node has two labels, ``node`` and
-            ``id`` disagree, or see :func:`check_name`.
+        InputError: a column is missing, a row has no node, or one that is not there, a node has two
+            labels, ``node`` and ``id`` disagree, or see :func:`check_name`.
     """
     rows = read.table(path)
-    key = _column_of_nodes(rows, path, ids)
+    numbers = {str(node): node for node in range(num_nodes)}
+    of_ids = numbers if ids is None else {name: node for node, name in enumerate(ids)}
+    columns = _columns_of_nodes(rows, path, of_ids)
     rows = rows[~rows[NEW_LABEL].str.lower().isin({"", *EMPTY})]
     if rows.empty:
         message = f"{path} has no label in the column {NEW_LABEL}"
         raise InputError.plain("labels", message, "Fill in the labels to change")
-    names = [*map(str, range(num_nodes))] if key == "node" or ids is None else ids
-    numbers = {name: node for node, name in enumerate(names)}
-    if {"node", "id"} <= {*rows} and ids is not None:
-        for name, own_id in zip(rows["node"], _without_apostrophes(rows["id"])):
-            if own_id and name in numbers and ids[numbers[name]] != own_id:
-                message = f"{path}: node {name} has the id {ids[numbers[name]]}, not {own_id}"
-                hint = "Remove the column node, so that the ids decide, or the column id"
-                raise InputError.plain("labels", message, hint)
+    cells = {name: _without_apostrophes(rows[name]) for name in columns}
     found: dict[int, str] = {}
     given, *_ = cleaned(_without_apostrophes(rows[NEW_LABEL]), NEW_LABEL)
-    for name, label in zip(rows[key], map(in_words, given)):
-        if name not in numbers:
-            message = f"{path}: the graph has no node {name}"
-            raise InputError.plain(
-                "labels",
-                message,
-                "Use the nodes or ids of the predictions as text, with leading zeros",
-            )
+    for place, label in enumerate(map(in_words, given)):
+        names = {name: own[place] for name, own in cells.items() if own[place]}
+        node = _node_of_row(names, path, numbers, of_ids)
         if label:
             check_name(label, "labels", label)
-        if found.setdefault(numbers[name], label) != label:
+        if found.setdefault(node, label) != label:
+            name = next(iter(names.values()))
             raise InputError.plain("labels", f"{path}: {name} has two labels", "Keep one of them")
     return found
 
 
-def _column_of_nodes(rows: pandas.DataFrame, path: Path, ids: Sequence[str] | None) -> str:
-    """The column of a table of labels that says which node a row is about.
+def _node_of_row(
+    names: Mapping[str, str], path: Path, numbers: Mapping[str, int], of_ids: Mapping[str, int]
+) -> int:
+    """The node that the filled cells of a row name, by their columns.
+
+    Raises:
+        InputError: there is none, it is not in the graph, or the cells name two.
+    """
+    if not names:
+        message = f"{path}: a row with a label names no node"
+        raise InputError.plain("labels", message, "Fill in its id, or the number of its node")
+    found = {}
+    for column, name in names.items():
+        known = numbers if column == "node" else of_ids
+        # pandas writes whole numbers beside empty cells as 12.0.
+        name = name if name in known else re.sub(r"\.0+$", "", name)
+        if name not in known:
+            hint = "Use the nodes or ids of the predictions as text, with leading zeros"
+            raise InputError.plain("labels", f"{path}: the graph has no node {name}", hint)
+        found[column] = known[name]
+    if len({*found.values()}) > 1:
+        own = next(name for name, node in of_ids.items() if node == found["node"])
+        message = f"{path}: node {names['node']} has the id {own}, not {names['id']}"
+        hint = "Remove the column node, so that the ids decide, or the column id"
+        raise InputError.plain("labels", message, hint)
+    return next(iter(found.values()))
+
+
+def _columns_of_nodes(rows: pandas.DataFrame, path: Path, of_ids: Collection[str]) -> Sequence[str]:
+    """The columns of a table of labels that say which node a row is about.
 
     Raises:
         InputError: there is none, or no column of labels.
     """
     if NEW_LABEL not in rows:
-        hint = f"Fill in the column {NEW_LABEL} of the disagreements of a run"
-        raise InputError.plain("labels", f"{path} has no column {NEW_LABEL}", hint)
-    for name in ("node", "id"):
-        if name in rows:
-            return name
-    every = {*(ids or ()), ""}
-    holds = [name for name in rows if name != NEW_LABEL and {*rows[name]} <= every]
+        message = f"{path} has no column {NEW_LABEL}; its columns are {listed([*rows])}"
+        raise InputError.plain("labels", message, f"Name the column of new labels {NEW_LABEL}")
+    named = [name for name in ("node", "id") if name in rows]
+    if named:
+        return named
+    every = {*of_ids, ""}
+    holds = [str(name) for name in rows if name != NEW_LABEL and {*rows[name]} <= every]
     if len(holds) == 1:
-        return str(holds[0])
+        return holds
     message = f"{path}: no column holds ids of the graph; its columns are {listed([*rows])}"
     raise InputError.plain("labels", message, "Name the column of ids id")
 
@@ -179,8 +209,9 @@ def labels(
     Raises:
         InputError: all nodes of a named cluster have labels.
     """
-    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected])
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
+    typed = {*corrected} - {*given}
+    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected], typed)
     named = [new for new in discovery.proposed if new.name]
     unsure = {node for new in named for node in new.nodes.tolist()}
     classes = dict(enumerate(discovery.classes))
@@ -345,8 +376,7 @@ def write(
         labels=made.label,
         split=made.split if {"val", "test"} & {*made.split} else [""] * len(ids),
         recipe=_recipe(source) if source else None,
-        discovered=(made.added | _before(source, DISCOVERED)) - {*made.corrected},
-        checked=_before(source, CHECKED) | {*made.corrected},
+        origins=origins(made, folder_files.origins(source)),
         weights=None if weight is None else weight.numpy(),
         parent=parent,
         urls=names.urls,
@@ -354,9 +384,14 @@ def write(
     folder.write(found, out, overwrite, key="labels_out")
 
 
-def _before(source: Path | None, origin: str) -> set[int]:
-    """Nodes whose label is of an origin in the folder of a graph."""
-    return folder_files.of_origin(source, origin) if source else set()
+def origins(made: Labels, before: Mapping[int, str]) -> dict[int, str]:
+    """Origin of labels by node, from that ``before`` they changed; those from the table are left
+    out."""
+    found = {**before} | dict.fromkeys(made.added, DISCOVERED)
+    for node in made.corrected:
+        is_chosen = node in made.typed or before.get(node) in CHOSEN
+        found[node] = ADDED if is_chosen else CHECKED
+    return found
 
 
 def _recipe(source: Path) -> dict[str, Any] | None:
