@@ -341,6 +341,46 @@ def test_learned_labels_that_were_not_held_out_are_not_compared():
     assert "0 of 1 given labels" in line and "--folds 5 compares the other labels" in line
 
 
+def test_the_least_certain_nodes_of_each_class_are_the_next_to_label():
+    draw = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {
+            "node": range(60),
+            "class": draw.choice(["a", "b", "unknown"], 60),
+            "given_label": draw.choice(["", "a"], 60),
+            "probability": draw.random(60),
+        }
+    )
+    found = predictions.uncertain(frame)
+    assert [*found] == ["node", "class", "probability"]
+    assert found["probability"].is_monotonic_increasing
+    for name in ("a", "b"):
+        free = frame[(frame["given_label"] == "") & (frame["class"] == name)]
+        wanted = free["probability"].nsmallest(3)
+        assert found["probability"][found["class"] == name].tolist() == wanted.tolist()
+    assert len(found) == 6
+
+
+def test_labels_of_uncertain_nodes_make_the_next_graph(run_with_wrong_labels, monkeypatch, capsys):
+    monkeypatch.chdir(run_with_wrong_labels)
+    words = "predict r --out all.csv --uncertain next.csv --overwrite".split()
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    command = "  graphgym-srnc discover r --labels next.csv --labels-out NEXT"
+    assert command in told.splitlines() and "Fill in their new_label" in told
+    table = pandas.read_csv("next.csv", dtype=str)
+    assert 0 < len(table) <= 9 and table["new_label"].isna().all()
+    table.loc[0, "new_label"] = "0"
+    table.to_csv("next.csv", index=False)
+    assert "labels that you typed" in refusal(main(words), capsys)
+    assert main([*command.split()[1:-1], "UNCERTAIN"]) == 0
+    rows_of = pandas.read_csv("UNCERTAIN/labels.csv", dtype=str).set_index("node")
+    assert rows_of.loc[table["node"][0], "origin"] == "added"
+    graph = "predict r --out g.csv --uncertain h.csv --graph g.pt".split()
+    assert "the labels of --graph are not read" in refusal(main(graph), capsys)
+    assert not (run_with_wrong_labels / "h.csv").exists()
+
+
 def test_where_to_begin_with_labels_that_disagree():
     frame = pandas.DataFrame(
         [
@@ -356,6 +396,9 @@ def test_where_to_begin_with_labels_that_disagree():
     assert "1 label came from names of clusters." in told
     told, *_ = predictions.on_disagreements(frame, frame[1:3], True)
     assert "Check the first" not in told and "names of clusters" not in told
+    for unlikely, shown in ((2, 3), (7, 7), (30, 10)):
+        many = pandas.concat([frame[:1]] * unlikely + [frame[1:2]] * 4)
+        assert len(predictions.on_disagreements(frame, many, True)) == shown + 2
 
 
 def test_accuracy_is_told_by_probability():

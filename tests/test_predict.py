@@ -369,3 +369,34 @@ def test_a_label_that_every_fold_learned_has_no_held_out_prediction():
     assert made.class_without_label.tolist() == ["a", "", ""]
     assert made.probability_without_label.dropna().to_dict() == {0: 0.9}
     assert made.p_given_label_without_label.dropna().to_dict() == {0: 0.1}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".html"])
+def test_a_file_of_the_user_is_not_replaced(suffix, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / f"mine{suffix}"
+    table = pandas.DataFrame({"node": ["a", "b"], "class": ["x", ""], "title": ["t", "u"]})
+    if suffix == ".parquet":
+        table.to_parquet(file)
+    else:
+        table.to_csv(file)
+    kept = file.read_bytes()
+    words = ["discover" if suffix == ".html" else "predict", "run", "--out", file.name]
+    assert "graphgym-srnc did not write it" in refusal(main([*words, "--overwrite"]), capsys)
+    file.write_bytes(b"PAR1")  # not a whole table
+    assert "graphgym-srnc did not write it" in refusal(main([*words, "--overwrite"]), capsys)
+    file.write_bytes(kept)
+    assert "add --overwrite" in refusal(main(words), capsys)
+
+
+def test_labels_that_the_user_typed_are_not_replaced(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = "predict run --out new.csv --disagreements check.csv --overwrite".split()
+    for typed, said in (
+        ("", "contains no finished run"),
+        ("x", "has labels that you typed, such as"),
+    ):
+        text = f"node,given_label,new_label\n1,a,\n2,b,{typed}\n"
+        Path("check.csv").write_text(text)
+        assert said in refusal(main(words), capsys)
+        assert Path("check.csv").read_text() == text

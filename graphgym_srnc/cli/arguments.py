@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import math
 import os
 import re
@@ -28,10 +29,20 @@ ARGUMENT = re.compile(
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
 TABLE = (".csv", ".parquet")
 OUTS: dict[str, dict[str, Sequence[str]]] = {
-    "predict": {"--out": TABLE, "--disagreements": TABLE},
+    "predict": {"--out": TABLE, "--disagreements": TABLE, "--uncertain": TABLE},
     "discover": {"--out": (".html",), "--csv": (".csv",), "--nodes": TABLE, "--changes": (".csv",)},
 }
 """The output files of a command and their types."""
+OWN = [
+    {"node", "class", "probability"},
+    {"node", "given_label", "new_label"},
+    {"cluster", "newness", "verdict"},
+    {"node", "class", "cluster"},
+    {"name", "status", "then", "now"},
+    {"graphgym-srnc discover"},
+]
+"""Columns by which an output of these commands is known, or the program that wrote a page."""
+GENERATOR = re.compile(r'<meta name="generator" content="([^"]*)">')
 LONGEST_NAME = 150  # maximum length of a folder name that is derived from a command line
 
 
@@ -86,6 +97,9 @@ def check_outs(args: argparse.Namespace) -> None:
     for option, file in outs.items():
         check_out(option, file, args.overwrite, OUTS[args.command][option])
     check_inputs(outs, [args.run, args.graph])
+    for option, file in outs.items():
+        if os.path.exists(file):
+            check_replaced(option, file)
 
 
 def check_predict(args: argparse.Namespace) -> None:
@@ -98,12 +112,12 @@ def check_predict(args: argparse.Namespace) -> None:
         raise InputError("--folds", args.folds, "2 or more, or 0 for none")
     if not args.out and not args.why:
         raise InputError.plain("--out", "it is missing", "Give --out FILE, or --why ID")
-    for option in ("disagreements", "folds"):
+    for option in ("disagreements", "folds", "uncertain"):
         if args.graph and getattr(args, option):
-            message = "the labels of --graph are not read, so no prediction disagrees with them"
+            message = "the labels of --graph are not read"
             raise InputError.plain(f"--{option}", message, "Leave out one of the two")
         if not args.out and getattr(args, option):
-            message = "it compares predictions with labels"
+            message = "it reads the table of predictions"
             raise InputError.plain(f"--{option}", message, "Give --out FILE, too")
 
 
@@ -187,6 +201,46 @@ def check_out(option: str, file: str | None, overwrite: bool, suffixes: Sequence
     else:
         return
     raise InputError.plain(option, f"{file!r} {problem}", hint)
+
+
+def check_replaced(option: str, file: str) -> None:
+    """Refuse to replace a file that is no output of these commands, or that a user filled in.
+
+    Raises:
+        InputError: names the option.
+    """
+    columns, typed = _content(Path(file))
+    problem = ""
+    if not any(wanted <= {*columns} for wanted in OWN):
+        problem = "exists, and graphgym-srnc did not write it"
+    elif typed:
+        problem = f"has labels that you typed, such as {typed!r}"
+    if problem:
+        raise InputError.plain(option, f"{file!r} {problem}", "Name another file, or move this one")
+
+
+def _content(path: Path) -> tuple[Sequence[str], str]:
+    """The columns of a table, and the first cell that is filled in its column ``new_label``.
+
+    For a page the name of the program that wrote it is instead of columns.
+    """
+    if path.suffix.lower() == ".html":
+        with path.open("rb") as page:
+            return GENERATOR.findall(page.read(1000).decode(errors="replace")), ""
+    if path.suffix.lower() == ".parquet":
+        from pyarrow import ArrowInvalid, parquet
+
+        try:
+            return parquet.read_schema(path).names, ""
+        except (ArrowInvalid, OSError):
+            return [], ""
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        rows = csv.reader(file)
+        columns = next(rows, [])
+        if "new_label" not in columns:
+            return columns, ""
+        place = columns.index("new_label")
+        return columns, next((row[place] for row in rows if row[place:] and row[place]), "")
 
 
 def check_inputs(outs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:

@@ -40,6 +40,12 @@ ON_NEW_LABEL = (
 )
 
 
+ON_UNCERTAIN = (
+    "The classes of {:,} nodes, at most three of each class, are least certain. Fill in their"
+    f" {NEW_LABEL} where you know it. Then:"
+)
+
+
 def main(args: argparse.Namespace) -> None:
     """Predict, write the table and print a summary, or explain some predictions.
 
@@ -123,8 +129,7 @@ def _tables(
     if task is not None:
         given = predictions.given_labels(model, task)
         split = predictions.split(task)
-        if args.disagreements and not any(given):
-            raise InputError.plain("--disagreements", "no node of the graph has a label")
+        _check_labels(outs, any(given), task.one_graph)
     progress.doing("predicting", 0.2 if args.folds else 0.8)
     prediction = model.predict(graph)
     named = args.probabilities, titles(found)
@@ -143,11 +148,30 @@ def _tables(
             frame = _with_held_out(frame, judging, learned)
             lines += predictions.by_probability(frame, _of(origins, *CHOSEN))
         is_judged = compared is not None
-        told, other = _disagreements(args, judging, found, is_judged, task.one_graph, origins)
-        lines += told
+        parts = [
+            _disagreements(args, judging, found, is_judged, task.one_graph, origins),
+            _uncertain(args, frame, found),
+        ]
+        for told_of_part, file in parts:
+            lines += told_of_part
+            other |= file
     files = {"--out": predictions.encode(args.out, frame)} | other
     progress.doing("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
+
+
+def _check_labels(outs: Collection[str], has_labels: bool, one_graph: bool) -> None:
+    """Refuse output files, by option, that need labels of the graph.
+
+    Raises:
+        InputError: names the option.
+    """
+    for option in ("--disagreements", "--uncertain"):
+        if option in outs and not has_labels:
+            raise InputError.plain(option, "no node of the graph has a label")
+    if "--uncertain" in outs and not one_graph:
+        message = "the run has two graphs, and labels of its target are not learned"
+        raise InputError.plain("--uncertain", message, "Leave it out")
 
 
 def _summary(
@@ -205,19 +229,49 @@ def _disagreements(
         count = counted(int(is_checked.sum()), "more label")
         lines.append(f"The model disagrees with {count} that you have checked, not listed here.")
     if not args.disagreements:
-        return lines + ["--disagreements FILE lists all of them."] if len(other) else lines, {}
+        return lines + _on_all(args) if len(other) else lines, {}
     if out_of_fold:
         other = other.rename(columns=WITHOUT_LABEL)
     if from_clusters:
         is_new = other["node"].isin(from_clusters)
         other = other.assign(origin=is_new.map({True: DISCOVERED, False: GIVEN}))
-    other = other.assign(**{NEW_LABEL: ""})
-    if found.texts:
-        other = other.assign(text=[found.texts[node] for node in other["node"]])
     if can_correct:
-        words = ["discover", args.run, "--labels", args.disagreements, "--labels-out", "NEXT"]
-        lines += [ON_NEW_LABEL, f"  graphgym-srnc {shlex.join(words)}"]
-    return lines, {"--disagreements": predictions.encode(args.disagreements, other)}
+        lines += [ON_NEW_LABEL, _training(args, args.disagreements)]
+    return lines, {"--disagreements": _to_label(args.disagreements, other, found)}
+
+
+def _uncertain(
+    args: argparse.Namespace, frame: pandas.DataFrame, found: names.Names
+) -> tuple[list[str], dict[str, bytes]]:
+    """Lines on the nodes to label next, and the file of them; empty if none is wanted."""
+    if not args.uncertain:
+        return [], {}
+    nodes = predictions.uncertain(frame)
+    lines = [ON_UNCERTAIN.format(len(nodes)), _training(args, args.uncertain)]
+    return lines, {"--uncertain": _to_label(args.uncertain, nodes, found)}
+
+
+def _to_label(file: str, nodes: pandas.DataFrame, found: names.Names) -> bytes:
+    """The content of a file of nodes with an empty column for the labels of the user."""
+    nodes = nodes.assign(**{NEW_LABEL: ""})
+    if found.texts:
+        nodes = nodes.assign(text=[found.texts[node] for node in nodes["node"]])
+    return predictions.encode(file, nodes)
+
+
+def _training(args: argparse.Namespace, file: str) -> str:
+    """The command that makes a graph with the labels of a file."""
+    words = ["discover", args.run, "--labels", file, "--labels-out", "NEXT"]
+    return f"  graphgym-srnc {shlex.join(words)}"
+
+
+def _on_all(args: argparse.Namespace) -> list[str]:
+    """The command that lists all labels that disagree."""
+    file = arguments.unused("check.csv")
+    words = ["predict", args.run, "--out", args.out, "--overwrite", "--disagreements", file]
+    if args.folds:
+        words += ["--folds", str(args.folds)]
+    return ["To correct labels, list all of them:", f"  graphgym-srnc {shlex.join(words)}"]
 
 
 def _without_learned_labels(

@@ -23,7 +23,9 @@ BANDS = {  # lowest probability of each, and its name
 }
 UNLIKELY = 0.02  # probability of a label below which it is often wrong
 """In three tables with 33 wrong labels, 26 of them were among the 43 labels below it."""
-SHOWN = 3  # first labels that disagree in print
+SHOWN = 3  # first labels that disagree in print, if few are very improbable
+MOST = 10  # of them that are printed
+PER_CLASS = 3  # nodes of a class that are the next to label
 
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
@@ -97,6 +99,14 @@ def disagreements(frame: pandas.DataFrame) -> pandas.DataFrame:
     return other.sort_values("class", key=lambda name: name == UNKNOWN, kind="stable")
 
 
+def uncertain(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """The rows of a ``table`` to label next: the least probable ones of each known class."""
+    free = frame[(frame["given_label"] == "") & (frame["class"] != UNKNOWN)]
+    order = free.sort_values("probability", kind="stable")
+    wanted = [name for name in ("node", "id", "title", "class", "probability") if name in order]
+    return order.groupby("class", sort=False).head(PER_CLASS)[wanted]
+
+
 def held_out(prediction: Prediction, out_of_fold: OutOfFold) -> Prediction:
     """A prediction, with those of models that did not learn the label for held-out nodes."""
     posterior = prediction.posterior.clone()
@@ -155,11 +165,18 @@ def on_disagreements(
     titles = ["title"] if "title" in other else []
     lines = [["  node", "given label", "its probability", "predicted", *titles]]
     wanted = [id, "given_label", "class", "p_given_label", *titles]
-    for row in other[wanted].head(SHOWN).values.tolist():
+    shown = min(max(SHOWN, _number_of_unlikely(other)), MOST)
+    for row in other[wanted].head(shown).values.tolist():
         node, label, predicted = (short(cell, 24) for cell in row[:3])
         rest = [short(cell, 50) for cell in row[4:]]
         lines.append([f"  {node}", label, f"{row[3]:.2f}", predicted, *rest])
     return [f"{text} The first ones are:", *aligned(lines).splitlines()]
+
+
+def _number_of_unlikely(other: pandas.DataFrame) -> int:
+    """Number of ``disagreements`` whose label is very improbable; they come first."""
+    is_known = other["class"] != UNKNOWN
+    return int(((other["p_given_label"] < UNLIKELY) & is_known).sum())
 
 
 def _on_doubts(other: pandas.DataFrame, from_clusters: Collection[int]) -> str:
@@ -168,7 +185,7 @@ def _on_doubts(other: pandas.DataFrame, from_clusters: Collection[int]) -> str:
         return ""
     is_unknown = other["class"] == UNKNOWN
     unknown = int(is_unknown.sum())
-    unlikely = int(((other["p_given_label"] < UNLIKELY) & ~is_unknown).sum())
+    unlikely = _number_of_unlikely(other)
     discovered = int(other["node"].isin([*from_clusters]).sum())
     text = ""
     if unknown:
