@@ -192,7 +192,7 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     proposed = [
         one
         for row in found.new
-        if not row.leftover
+        if not row.leftover and row.verdict != table.PERHAPS_KNOWN
         for one in (row.cluster.parts if row.has_classes_in_parts else [row.cluster])
     ]
     names = [f"{one.number}={one.name or 'NAME'}" for one in proposed]
@@ -249,7 +249,7 @@ def _files(
 def _next(found: analysis.Analysis, commands: dict[str, str]) -> list[str]:
     """The command that names clusters, if any, and which clusters it leaves out."""
     if "naming" not in commands:
-        return []
+        return [table.ONLY_BY_CHANCE] if any(row.by_chance for row in found.new) else []
     return ["next, after you name the clusters:", f"  {commands['naming']}"]
 
 

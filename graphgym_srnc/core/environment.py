@@ -62,7 +62,7 @@ class LateCompiler(ModuleType):
     NAME = "torch._dynamo"
 
     @staticmethod
-    def disable(function: Callable, *options: bool, **more: Any) -> Callable:
+    def disable(function: Callable[..., Any], *_: bool, **options: Any) -> Callable[..., Any]:
         return function
 
     @staticmethod

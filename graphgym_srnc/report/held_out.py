@@ -51,8 +51,10 @@ def details(result: Result) -> list[str]:
     share = _unknown_share(result)
     told = by_class(found.get("classes", {}))
     if found and share:
+        p_value = result["history"][0]["losses"].get("no_unknown_p_value")
+        sign = "" if p_value is None else f" (p = {p_value:.2g} without an unknown class)"
         told.append(
-            f"{100 * share:.1f} % of the nodes are predicted as unknown; discover groups them"
+            f"{100 * share:.1f} % of the nodes are predicted as unknown{sign}; discover groups them"
         )
     return told
 

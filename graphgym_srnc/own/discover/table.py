@@ -59,6 +59,10 @@ ON_NUMBERS = "means, in standard deviations from the mean of all nodes"
 ON_PARTS = "Name a part by its number, as a cluster."
 ON_MIXTURE = "Check its nodes, since a class of mixed nodes makes predictions worse."
 PERHAPS_MIXED = "perhaps mixed"
+PERHAPS_KNOWN = "perhaps known"  # a candidate that may lack labels by chance
+ONLY_BY_CHANCE = (
+    "Chance alone may leave groups with so few labels. Name one only if you recognise a new class."
+)
 
 
 class Part(NamedTuple):
@@ -99,6 +103,7 @@ class Row(NamedTuple):
     parts: list[Part]  # see ``number.parts``
     numbers: Sequence[str] = ()  # see ``typical_numbers``
     few_labels: str = ""  # how few labels a candidate has
+    by_chance: bool = False  # whether chance alone may leave a candidate with so few
 
     @property
     def title(self) -> str:
@@ -125,6 +130,8 @@ class Row(NamedTuple):
         """Whether its nodes are of one class, in a word or two."""
         if self.leftover:
             return "leftover"
+        if self.by_chance and not self.cluster.name:
+            return PERHAPS_KNOWN
         return "clear" if self.cluster.is_clear else PERHAPS_MIXED
 
     @property
@@ -133,8 +140,8 @@ class Row(NamedTuple):
 
         A part without a typical word has nothing by which a user could name it.
         """
-        may_be = bool(self.parts) and not self.cluster.name and self.verdict != "clear"
-        return may_be and all(part.words for part in self.parts)
+        is_open = self.verdict in ("leftover", PERHAPS_MIXED) and not self.cluster.name
+        return bool(self.parts) and is_open and all(part.words for part in self.parts)
 
     @property
     def figures(self) -> dict[str, str]:
@@ -169,6 +176,7 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
             _parts(cluster, x, names),
             far,
             few_labels(group) if group else "",
+            group is not None and group.p_value >= SIGNIFICANT,
         )
         result.append(row)
     return result
