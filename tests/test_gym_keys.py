@@ -10,6 +10,7 @@ import pytest
 from torch_geometric.graphgym.config import cfg as global_cfg
 from torch_geometric.graphgym.train import GraphGymDataModule
 
+from graphgym_srnc.cli.main import main
 from graphgym_srnc.errors import InputError, each
 from graphgym_srnc.gym import keys
 from graphgym_srnc.io.settings import flatten
@@ -108,3 +109,12 @@ def test_the_device_is_that_of_the_run(gym):
     for words in (["device", "cuda"], ["accelerator", "cuda", "device", "cpu"]):
         with pytest.raises(InputError, match="^device: got"):
             gym.load_config("testing/erm", words)
+
+
+def test_a_folder_beside_the_keys_is_the_graph(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chess").mkdir()
+    for word, hint in (("chess", "write: dataset.name chess"), ("ches", "key value key value")):
+        assert main(["run", "--cfg", "own", word]) == 2
+        told = capsys.readouterr().err
+        assert f"'{word}' has no value" in told and hint in told

@@ -636,7 +636,7 @@ def test_why_names_the_node_its_links_and_its_label(run_with_wrong_labels, loade
     first = told.partition("\n6: ")[0]
     assert f"did not learn it predict {p.argmax()} ({100 * p.max():.1f} %)." in first
     assert why.on_label(["0", "1", "2"], 119, held_out) == why.on_label([], 4, None) == []
-    for given, message in (("x", "no node 'x'"), ("120", "no node '120'")):
+    for given, message in (("x", "no node 'x'"), ("1190", "Did you mean 119?")):
         assert main(["predict", str(run_with_wrong_labels / "r"), "--why", given]) == 2
         assert message in capsys.readouterr().err
     assert main(["predict", str(run_with_wrong_labels / "r")]) == 2

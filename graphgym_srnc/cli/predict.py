@@ -19,7 +19,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, counted, short, tell
 from graphgym_srnc.data import folder_files, names
 from graphgym_srnc.data.labels import ADDED, CHECKED, CHOSEN, DISCOVERED, GIVEN, NEW_LABEL
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
 from graphgym_srnc.own.discover.words import titles
@@ -111,7 +111,11 @@ def _find_node(given: str, ids: Sequence[str] | None, num_nodes: int) -> int:
         raise InputError.plain(
             "--why",
             f"the graph has no node {short(given)!r}",
-            "Give an id as in the column id of --out, or without ids the number of a node",
+            did_you_mean(
+                given,
+                names,
+                "Give an id as in the column id of --out, or without ids the number of a node",
+            ),
         )
     return names.index(given)
 
