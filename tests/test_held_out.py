@@ -365,9 +365,16 @@ def test_the_least_certain_nodes_of_each_class_are_the_next_to_label():
 
 def test_labels_of_uncertain_nodes_make_the_next_graph(run_with_wrong_labels, monkeypatch, capsys):
     monkeypatch.chdir(run_with_wrong_labels)
-    words = "predict r --out all.csv --uncertain next.csv --overwrite".split()
+    words = "predict r --out all.csv".split()
+    assert main([*words, "--overwrite"]) == 0
+    command = f"{' '.join(words)} --overwrite --disagreements check-2.csv --uncertain next.csv"
+    Path("check.csv").touch()
+    assert main([*words, "--overwrite"]) == 0
+    assert f"  graphgym-srnc {command}" in capsys.readouterr().out.splitlines()
+    words += "--uncertain next.csv --overwrite".split()
     assert main(words) == 0
     told = capsys.readouterr().out
+    assert "--disagreements check-2.csv" in told and "check-2.csv --uncertain" not in told
     command = "  graphgym-srnc discover r --labels next.csv --labels-out NEXT"
     assert command in told.splitlines() and "Fill in their new_label" in told
     table = pandas.read_csv("next.csv", dtype=str)

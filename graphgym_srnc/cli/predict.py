@@ -233,7 +233,7 @@ def _disagreements(
         count = counted(int(is_checked.sum()), "more label")
         lines.append(f"The model disagrees with {count} that you have checked, not listed here.")
     if not args.disagreements:
-        return lines + _on_all(args) if len(other) else lines, {}
+        return lines + _on_all(args, can_correct), {}
     if out_of_fold:
         other = other.rename(columns=WITHOUT_LABEL)
     if from_clusters:
@@ -269,13 +269,17 @@ def _training(args: argparse.Namespace, file: str) -> str:
     return f"  graphgym-srnc {shlex.join(words)}"
 
 
-def _on_all(args: argparse.Namespace) -> list[str]:
-    """The command that lists all labels that disagree."""
-    file = arguments.unused("check.csv")
-    words = ["predict", args.run, "--out", args.out, "--overwrite", "--disagreements", file]
+def _on_all(args: argparse.Namespace, can_correct: bool) -> list[str]:
+    """The command that lists all labels that disagree, and nodes to label next."""
+    words = ["predict", args.run, "--out", args.out, "--overwrite"]
+    words += ["--disagreements", arguments.unused("check.csv")]
+    purpose = "To see all of these labels:"
+    if can_correct and not args.uncertain:
+        words += ["--uncertain", arguments.unused("next.csv")]
+        purpose = "To correct labels, and to label the least certain nodes, list them:"
     if args.folds:
         words += ["--folds", str(args.folds)]
-    return ["To correct labels, list all of them:", f"  graphgym-srnc {shlex.join(words)}"]
+    return [purpose, f"  graphgym-srnc {shlex.join(words)}"]
 
 
 def _without_learned_labels(
