@@ -114,7 +114,10 @@ def test_the_device_is_that_of_the_run(gym):
 def test_a_folder_beside_the_keys_is_the_graph(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "chess").mkdir()
-    for word, hint in (("chess", "write: dataset.name chess"), ("ches", "key value key value")):
+    for word, hint in (
+        ("chess", "write its key first: dataset.name"),
+        ("ches", "key value key value"),
+    ):
         assert main(["run", "--cfg", "own", word]) == 2
         told = capsys.readouterr().err
         assert f"'{word}' has no value" in told and hint in told

@@ -38,6 +38,7 @@ HINTS = {
     "arguments": "Arguments are also keys of dataset.args",
     "damaged": "Or repeat this one with run --overwrite",
     "foreign": "Choose another --name",
+    "graph_without_key": "To read a graph there, write its key first: dataset.name",
     "grid_seed": "Use --repeat to run several seeds",
     "no_choice": "Show these keys with --by or --columns, or give --select without keys",
     "no_data_set": "List all data sets with: graphgym-srnc data list",

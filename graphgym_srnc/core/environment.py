@@ -11,7 +11,7 @@ import platform
 import subprocess
 import sys
 import warnings
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Iterator
@@ -74,7 +74,9 @@ class LateCompiler(ModuleType):
             raise AttributeError(name)
         if sys.modules.get(self.NAME) is self:
             del sys.modules[self.NAME]
-        return getattr(import_module(self.NAME), name)
+        import torch._dynamo
+
+        return getattr(torch._dynamo, name)
 
 
 @functools.lru_cache(maxsize=1)

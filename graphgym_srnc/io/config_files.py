@@ -80,8 +80,10 @@ def pairs(words: Sequence[Any]) -> Iterable[tuple[str, Any]]:
                 "Write the key and the value with a space",
             )
     if len(words) % 2:
-        hint = "Write the settings as pairs: key value key value ..."
-        if Path(str(words[-1])).exists():
-            hint = f"For the graph in it, write: dataset.name {words[-1]}"
-        raise InputError.plain("overrides", f"{words[-1]!r} has no value", hint)
+        raise InputError.plain(
+            "overrides",
+            f"{words[-1]!r} has no value",
+            "Write the settings as pairs: key value key value ...",
+            "graph_without_key" if Path(str(words[-1])).exists() else "",
+        )
     return zip(map(str, words[::2]), words[1::2])
