@@ -233,7 +233,7 @@ def _disagreements(
         count = counted(int(is_checked.sum()), "more label")
         lines.append(f"The model disagrees with {count} that you have checked, not listed here.")
     if not args.disagreements:
-        return lines + _on_all(args, can_correct), {}
+        return lines + _on_all(args, can_correct) if can_correct or len(other) else lines, {}
     if out_of_fold:
         other = other.rename(columns=WITHOUT_LABEL)
     if from_clusters:

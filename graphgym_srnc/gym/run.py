@@ -201,6 +201,7 @@ def run(
 def _train(cfg: CfgNode, recorder: Recorder) -> Result:
     where = device(cfg.accelerator)
     environment.keep_memory()
+    # torch.use_deterministic_algorithms does the same, and imports torch's compiler.
     torch.set_deterministic_debug_mode("warn")
     # Filling fresh memory guards against reading it; it costs time and does not make runs equal.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
