@@ -379,10 +379,24 @@ def test_labels_of_uncertain_nodes_make_the_next_graph(run_with_wrong_labels, mo
     assert command in told.splitlines() and "Fill in their new_label" in told
     table = pandas.read_csv("next.csv", dtype=str)
     assert 0 < len(table) <= 9 and table["new_label"].isna().all()
-    table.loc[0, "new_label"] = "0"
+    table.loc[0, "new_label"] = "old"
     table.to_csv("next.csv", index=False)
     assert "labels that you typed" in refusal(main(words), capsys)
     assert main([*command.split()[1:-1], "UNCERTAIN"]) == 0
+    other = table.assign(new_label=["other"] + [""] * (len(table) - 1))
+    other.to_csv("other.csv", index=False)
+    both = [*command.split()[1:-1], "BOTH", "--labels", "other.csv"]
+    assert f"node {table['node'][0]} has another label, other" in refusal(main(both), capsys)
+    other["new_label"] = ["", "other"] + [""] * (len(table) - 2)
+    other.to_csv("other.csv", index=False)
+    assert main(both) == 0
+    labels = pandas.read_csv("BOTH/labels.csv", dtype=str).set_index("node").label
+    assert labels[table["node"][:2]].tolist() == ["old", "other"]
+    both = "predict r --out all.csv --disagreements d.csv --uncertain u.csv --overwrite".split()
+    capsys.readouterr()
+    assert main(both) == 0
+    trains = "  graphgym-srnc discover r --labels d.csv --labels u.csv --labels-out NEXT"
+    assert capsys.readouterr().out.splitlines().count(trains) == 1
     rows_of = pandas.read_csv("UNCERTAIN/labels.csv", dtype=str).set_index("node")
     assert rows_of.loc[table["node"][0], "origin"] == "added"
     graph = "predict r --out g.csv --uncertain h.csv --graph g.pt".split()

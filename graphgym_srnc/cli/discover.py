@@ -81,7 +81,7 @@ def _discover(
 ) -> list[str]:
     """Discover, write the files and return the lines to print."""
     folder = model.folder()
-    arguments.check_inputs(outs, [str(folder or ""), args.labels])
+    arguments.check_inputs(outs, [str(folder or ""), *args.labels])
     if args.labels_out:
         inputs = [folder] if folder else []
         check_place(Path(args.labels_out), args.overwrite, "--labels-out", inputs)
@@ -151,10 +151,12 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
             "Give a run with one graph, and leave out --graph",
         )
     names = of_folder(folder, graph.num_nodes, graph.num_features)
-    corrected = {}
-    if args.labels:
-        with renamed({"labels": "--labels"}):
-            corrected = feedback.read_labels(Path(args.labels), names.ids, graph.num_nodes)
+    corrected: dict[int, str] = {}
+    with renamed({"labels": "--labels"}):
+        for file in args.labels:
+            own = feedback.read_labels(Path(file), names.ids, graph.num_nodes)
+            feedback.check_equal(corrected, own, file)
+            corrected |= own
     return Place(task, graph, folder, names, parts, corrected)
 
 

@@ -36,13 +36,13 @@ WITHOUT_LABEL = {
 
 ON_NEW_LABEL = (
     f"Fill in the column {NEW_LABEL} to correct a label, or repeat one to confirm it"
-    " (unknown = no label). Then:"
+    " (unknown = no label). Then train with your labels:"
 )
 
 
 ON_UNCERTAIN = (
     "The classes of {:,} nodes, at most three of each class, are least certain. Fill in their"
-    f" {NEW_LABEL} where you know it. Then:"
+    f" {NEW_LABEL} where you know it. Then train with your labels:"
 )
 
 
@@ -240,7 +240,9 @@ def _disagreements(
         is_new = other["node"].isin(from_clusters)
         other = other.assign(origin=is_new.map({True: DISCOVERED, False: GIVEN}))
     if can_correct:
-        lines += [ON_NEW_LABEL, _training(args, args.disagreements)]
+        lines.append(ON_NEW_LABEL)
+        if not args.uncertain:
+            lines.append(_training(args))
     return lines, {"--disagreements": _to_label(args.disagreements, other, found)}
 
 
@@ -251,7 +253,7 @@ def _uncertain(
     if not args.uncertain:
         return [], {}
     nodes = predictions.uncertain(frame)
-    lines = [ON_UNCERTAIN.format(len(nodes)), _training(args, args.uncertain)]
+    lines = [ON_UNCERTAIN.format(len(nodes)), _training(args)]
     return lines, {"--uncertain": _to_label(args.uncertain, nodes, found)}
 
 
@@ -263,9 +265,12 @@ def _to_label(file: str, nodes: pandas.DataFrame, found: names.Names) -> bytes:
     return predictions.encode(file, nodes)
 
 
-def _training(args: argparse.Namespace, file: str) -> str:
-    """The command that makes a graph with the labels of a file."""
-    words = ["discover", args.run, "--labels", file, "--labels-out", "NEXT"]
+def _training(args: argparse.Namespace) -> str:
+    """The command that makes a graph with the labels of the files that are written."""
+    words = ["discover", args.run]
+    for file in filter(None, (args.disagreements, args.uncertain)):
+        words += ["--labels", file]
+    words += ["--labels-out", "NEXT"]
     return f"  graphgym-srnc {shlex.join(words)}"
 
 

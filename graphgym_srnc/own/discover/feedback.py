@@ -130,6 +130,20 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
     return found
 
 
+def check_equal(found: Mapping[int, str], other: Mapping[int, str], file: str) -> None:
+    """Refuse labels of a further file that differ from those found before.
+
+    Raises:
+        InputError: a node has two labels.
+    """
+    for node in found.keys() & other.keys():
+        if found[node] != other[node]:
+            message = (
+                f"{file}: node {node} has another label, {other[node]}, than in the file before"
+            )
+            raise InputError.plain("labels", message, "Keep one of them")
+
+
 def _node_of_row(
     names: Mapping[str, str], path: Path, numbers: Mapping[str, int], of_ids: Mapping[str, int]
 ) -> int:
