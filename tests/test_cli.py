@@ -226,6 +226,7 @@ def test_an_unwritable_place_is_told_before_any_work(tmp_path, capsys, monkeypat
 def test_unknown_options_and_stray_words_are_refused(capsys):
     for words, told in (
         ("run --no-such", "unrecognized arguments: --no-such"),
+        ("discover r --name 1=a 2=b", "unrecognized arguments: 2=b. Repeat --name before each"),
         ("run --repat 3", "Did you mean --repeat?"),
         ("runn", "Did you mean run?"),
         ("data mak", "Did you mean make?"),

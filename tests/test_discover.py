@@ -257,8 +257,8 @@ def test_clarity_tells_one_class_from_several(graph):
     p = posterior_of(graph, sure=0.97)
     topics = topics_of.topics(graph).numpy()
     topics = topics / np.linalg.norm(topics, axis=1, keepdims=True)
-    for num_new, verdict in ((1, "perhaps mixed"), (3, "clear")):
-        found = find(graph, p, num_new).named({"1": "a name"})  # a named one is no leftover
+    for num_new, verdict in ((1, "leftover"), (3, "clear")):
+        found = find(graph, p, num_new).named({"1": "a name"})  # which changes no verdict
         rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
         assert [row.verdict for row in rows] == [verdict] * num_new
         for row in rows:
@@ -461,6 +461,9 @@ def test_a_number_without_a_clear_cluster_is_raised(monkeypatch):
     assert told.endswith("so 3 are shown. Give those of one class one name.")
     one = analysis.analyse(graph, posterior_of(graph), Names(), range(3), num_new=1)
     assert one.divided == 0 and [row.verdict for row in one.new] == ["leftover"]
+    unsure = analysis.analyse(graph, posterior_of(graph, sure=0.58), Names(), "abc")
+    assert unsure.suggested == 1 < unsure.divided
+    assert "perhaps mixed" in {row.verdict for row in unsure.new}, "no part is clear"
 
 
 def test_the_rule_for_the_number():
@@ -915,6 +918,8 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     unknown = [row["class"] for row in nodes].count("unknown")
     same = parent.pop("unchanged")
     assert same["labels"] > 20 and 0 <= same["low"] < same["accuracy"] <= 1
+    changed = parent.pop("changed")
+    assert changed == sorted(origins.index[origins == "discovered"])
     assert parent == {"run": "results/one", "unknown": unknown, "nodes": 400}
     out_again = capsys.readouterr().out
     assert "labels" in out_again

@@ -17,7 +17,6 @@ from graphgym_srnc.core import environment, progress, text
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain, tell
-from graphgym_srnc.data import folder_files
 from graphgym_srnc.data.folder import check_place
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names, of_folder
@@ -33,6 +32,8 @@ from graphgym_srnc.own.discover.clusters import layout
 from graphgym_srnc.own.discover.since import Earlier
 from graphgym_srnc.train import held_out
 from graphgym_srnc.train.model import TrainedModel
+
+MORE = 2  # further clusters to try where all are leftovers
 
 
 class Place(NamedTuple):
@@ -185,9 +186,18 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     """Commands that write the page again, and that name clusters if that is possible.
 
     ``start`` is the start of the latter, and ``naming`` is all of it, if a cluster is proposed.
+    ``more`` makes more clusters, if there are some and all are leftovers.
     """
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
-    words = ["graphgym-srnc", "discover", args.run, "--new", str(len(found.new))]
+    words = ["graphgym-srnc", "discover", args.run]
+    if found.new and all(row.leftover for row in found.new):
+        more = ["--new", str(len(found.new) + MORE)]
+        if args.out:
+            more += ["--out", arguments.unused(args.out)]
+        commands["more"] = plain(shlex.join([*words, *more]))
+    words += ["--new", str(len(found.new))]
+    for file in args.labels:
+        words += ["--labels", file]
     if place.parts:
         commands["start"] = plain(shlex.join(words))
     # Parts of a mixed cluster may be of different classes; equal names make them one again.
@@ -249,10 +259,14 @@ def _files(
 
 
 def _next(found: analysis.Analysis, commands: dict[str, str]) -> list[str]:
-    """The command that names clusters, if any, and which clusters it leaves out."""
-    if "naming" not in commands:
-        return [table.ONLY_BY_CHANCE] if any(row.by_chance for row in found.new) else []
-    return ["next, after you name the clusters:", f"  {commands['naming']}"]
+    """The command that names clusters, or what to do where none is proposed as a class."""
+    if "naming" in commands:
+        return ["next, after you name the clusters:", f"  {commands['naming']}"]
+    if any(row.by_chance for row in found.new):
+        return [table.ONLY_BY_CHANCE]
+    if "more" in commands:
+        return ["next, since more clusters may separate the classes:", f"  {commands['more']}"]
+    return []
 
 
 def _labels(
@@ -271,7 +285,8 @@ def _labels(
     unknown = int((discovery.label == len(discovery.known)).sum())
     parent = {"run": args.run, "unknown": unknown, "nodes": len(discovery.label)}
     if place.task is not None:
-        changed = feedback.origins(made, folder_files.origins(place.folder))
+        changed = sorted({*made.changed, *made.added})
+        parent["changed"] = changed
         parent["unchanged"] = held_out.unchanged(model.method, place.task, changed)
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     kept = kept_settings(model)

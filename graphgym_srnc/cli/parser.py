@@ -29,6 +29,8 @@ class Parser(argparse.ArgumentParser):
         known += [name for action in self._actions for name in action.choices or ()]
         if wrong := re.search(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", message):
             message = f"{message}. {did_you_mean(wrong[1], known)}".rstrip()
+        if re.search(r"unrecognized arguments: \d+[a-z]?=", message):
+            message = f"{message.rstrip('.')}. Repeat --name before each of them"
         self.print_usage(sys.stderr)
         tell(f"{self.prog}: error: {message}", sys.stderr)
         self.exit(2)

@@ -189,9 +189,9 @@ def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
 def parent(folder: Path) -> dict[str, Any]:
     """The run from which ``discover`` wrote a graph folder; empty if it did not.
 
-    ``run`` is the path of the run as the user gave it, ``unchanged`` is what
-    :func:`~graphgym_srnc.train.held_out.unchanged` says of the labels that stayed, and ``unknown``
-    of the ``nodes`` were predicted as unknown.
+    ``run`` is the path of the run as the user gave it, ``changed`` are the nodes that got another
+    label, ``unchanged`` is what :func:`~graphgym_srnc.train.held_out.unchanged` says of the others,
+    and ``unknown`` of the ``nodes`` were predicted as unknown.
 
     Raises:
         InputError: the file cannot be read.

@@ -20,7 +20,7 @@ from graphgym_srnc import methods, shifts
 from graphgym_srnc.core import environment, parallel
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.data import folder_files
+from graphgym_srnc.data import folder, folder_files
 from graphgym_srnc.data.describe import hidden_classes, label_counts
 from graphgym_srnc.data.labels import CHECKED, CHOSEN
 from graphgym_srnc.data.names import of_folder
@@ -230,7 +230,9 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
         origins = folder_files.origins(own_graph(cfg))
         chosen = [node for node, origin in origins.items() if origin in CHOSEN]
         checked = [node for node, origin in origins.items() if origin == CHECKED]
-        record.held_out = held_out.judge(model, seen, chosen=chosen, checked=checked)
+        changed = folder.parent(own_graph(cfg)).get("changed", ())
+        labels = {"chosen": chosen, "checked": checked, "changed": changed}
+        record.held_out = held_out.judge(model, seen, **labels)
         told = {
             "weak classes": held_out.on_weak_classes(record.held_out),
             "small components": held_out.on_small_components(record.held_out),

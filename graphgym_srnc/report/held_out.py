@@ -89,7 +89,13 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
     head = f"right on {found['labels']:,}{of_all} labels that the models had not learned"
     if found.get("chosen"):
         head += f" (without {counted(found['chosen'], 'label')} that you added or clusters gave)"
-    return head, rows, remark
+    if found.get("checked"):
+        count = counted(found["checked"], "label")
+        remark += (
+            f" You checked {count} of these. If you only accepted predictions, the shares are too"
+            " high."
+        )
+    return head, rows, remark.strip()
 
 
 def on_best_alone(own: str, found: Mapping[str, Any]) -> str:

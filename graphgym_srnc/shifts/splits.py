@@ -199,9 +199,10 @@ def draw(
 
     The first nodes of each class in a random order are labelled, so they do not depend on which
     classes are masked. Validation and test nodes come in another order: the next nodes of the first
-    one would lack rare classes. On a small graph, validation and test shrink in proportion. If all
-    remaining labels are for training, half of them are for validation and test at most, and a class
-    keeps :data:`KEPT` labels for training, or half of them if it has fewer.
+    one would lack rare classes. On a small graph, validation and test shrink in proportion, but
+    test nodes get half of the room if they need it. If all remaining labels are for training, half
+    of them are for validation and test at most, and a class keeps :data:`KEPT` labels for training,
+    or half of them if it has fewer.
 
     Args:
         y: original classes, ``[V]``, -1 = unlabelled.
@@ -266,7 +267,9 @@ def draw_val_test(
         if num_test == REST:
             num_val = min(num_val, max(room // 3, 1))
         elif num_val + num_test > room:
-            num_val = max(room * num_val // (num_val + num_test), 1)
+            num_val = room * num_val // (num_val + num_test)
+            # Test nodes that were asked for get half of the room.
+            num_val = max(min(num_val, max(room - num_test, room - room // 2)), 1)
     if val is None:
         val = nodes[:num_val]
         nodes = nodes[num_val:]

@@ -35,6 +35,7 @@ def judge(
     with_linear: bool = True,
     chosen: Collection[int] = (),
     checked: Collection[int] = (),
+    changed: Collection[int] = (),
 ) -> dict[str, Any]:
     """Accuracy on labels that were held out, of a method and of simpler models on the same labels.
 
@@ -46,11 +47,13 @@ def judge(
         with_linear: whether to train :func:`linear_controls`, too.
         chosen: nodes that got labels since an earlier model found them in a cluster, or doubted
             them. They are not judged, since they are easier or harder than others.
-        checked: nodes whose label was confirmed or corrected.
+        checked: nodes whose label the user confirmed or corrected.
+        changed: nodes whose label an earlier run did not have.
 
     Returns:
         ``labels`` is the number of held-out labels, ``of`` that of all labels of known classes, and
-        ``chosen`` that of held-out labels that are not judged.
+        ``chosen`` that of held-out labels that are not judged, and ``checked`` that of judged ones
+        that the user checked.
         ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval.
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
@@ -90,7 +93,8 @@ def judge(
             for k, name in enumerate(known_names(task)[: task.num_known])
         },
         "small_components": _in_small_components(method, task, found),
-        "unchanged": unchanged(method, task, [*chosen, *checked]),
+        "checked": int(torch.isin(found.nodes, found.nodes.new_tensor([*checked])).sum()),
+        "unchanged": unchanged(method, task, changed),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -192,14 +193,17 @@ def _clustered(
     # One cluster that is not clear may be of several classes.
     more = [count for count in fits if 1 < count <= 1 + DIVIDED]
     every = [first, *map(found, more)]
-    most = max(map(_in_clear_clusters, every))
-    enough = [one for one in every if _in_clear_clusters(one) >= (1 - number.EVEN) * most]
-    return enough[0], fits
+    for is_good in (attrgetter("is_clear"), _is_proposed):
+        good = [sum(len(new.nodes) for new in one.new if is_good(new)) for one in every]
+        if max(good):
+            least = (1 - number.EVEN) * max(good)
+            return next(one for one, count in zip(every, good) if count >= least), fits
+    return first, fits
 
 
-def _in_clear_clusters(found: clusters.Discovery) -> int:
-    """Number of nodes in new clusters that are likely of one class."""
-    return sum(len(one.nodes) for one in found.new if one.is_clear)
+def _is_proposed(cluster: clusters.Cluster) -> bool:
+    """Whether a new cluster is no leftover."""
+    return not cluster.weakness
 
 
 def _parts(cluster: clusters.Cluster, state: Tensor, x: Matrix) -> list[clusters.Part]:

@@ -51,6 +51,7 @@ class Labels(NamedTuple):
         added: nodes that the names of clusters label.
         corrected: nodes whose label a table of the user states.
         typed: those of them that had none before.
+        changed: those of them that had another one, or none.
     """
 
     label: list[str]
@@ -58,6 +59,7 @@ class Labels(NamedTuple):
     added: set[int]
     corrected: Sequence[int] = ()
     typed: Collection[int] = ()
+    changed: Collection[int] = ()
 
 
 def in_words(name: str) -> str:
@@ -225,7 +227,8 @@ def labels(
     """
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
     typed = {*corrected} - {*given}
-    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected], typed)
+    changed: set[int] = set()
+    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected], typed, changed)
     named = [new for new in discovery.proposed if new.name]
     unsure = {node for new in named for node in new.nodes.tolist()}
     classes = dict(enumerate(discovery.classes))
@@ -253,6 +256,8 @@ def labels(
         share = len(cluster.nodes) / sizes[cluster.name]
         _label(made, cluster.name, free, shares, math.ceil(LEAST * share))
     for node, label in corrected.items():
+        if made.label[node] != label:
+            changed.add(node)
         made.label[node] = label
         made.split[node] = (made.split[node] or "train") if label else ""
     return made

@@ -128,7 +128,7 @@ class Row(NamedTuple):
     @property
     def verdict(self) -> str:
         """Whether its nodes are of one class, in a word or two."""
-        if self.leftover:
+        if self.cluster.weakness:
             return "leftover"
         if self.by_chance and not self.cluster.name:
             return PERHAPS_KNOWN
@@ -334,6 +334,12 @@ def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]
     warnings = []
     for row in new:
         number = str(row.cluster.number)
+        if row.cluster.weakness:
+            warnings += [
+                f"Part {part.number} has a name, but its cluster is a leftover. {ON_MIXTURE}"
+                for part in row.cluster.parts
+                if part.number in names
+            ]
         if number not in names:
             continue
         if row.cluster.weakness:
