@@ -94,6 +94,16 @@ def test_sizes_of_a_random_split():
     assert (len(task.val), len(task.test)) == (125, 250)
 
 
+@pytest.mark.parametrize(
+    "wanted, drawn",
+    [((500, 70), (80, 70)), ((500, 100), (75, 75)), ((500, 1000), (50, 100)), ((90, 0), (90, 0))],
+)
+def test_test_nodes_get_half_of_the_room_if_they_need_it(wanted, drawn):
+    val, test = splits.draw_val_test(torch.zeros(300), splits.Sizes(*wanted, 0), most=150)
+    assert (len(val), len(test)) == drawn
+    assert not {*val.tolist()} & {*test.tolist()}
+
+
 def test_a_small_class_keeps_half_of_its_labels_for_training():
     y = torch.tensor([0] * 30 + [1] * 30 + [2] * 3 + [3] * 2 + [-1] * 9)
     for seed in range(20):
