@@ -200,5 +200,12 @@ def test_a_misspelt_folder_of_a_run_names_the_one_meant(tmp_path):
     (tmp_path / "own-diag").mkdir()
     with pytest.raises(InputError, match="contains no finished run. Did you mean own-diag?"):
         records.finished_run(tmp_path / "own-diagg")
+    (tmp_path / "results" / "graph").mkdir(parents=True)
+    for given in ("graph", "graphh"):  # a graph folder beside the results may have this name
+        (tmp_path / given).mkdir()
+        with pytest.raises(InputError) as error:
+            records.finished_run(tmp_path / given)
+        meant = tmp_path / "results" / "graph"
+        assert (f"Did you mean {meant}?" in str(error.value)) == (given == "graph")
     with pytest.raises(InputError, match="Give the folder of a finished run"):
         records.finished_run(tmp_path / "own-diag")

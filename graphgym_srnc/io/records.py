@@ -135,7 +135,10 @@ def finished_run(path: Path) -> tuple[Path, Result]:
                 "damaged",
             ) from error
     hint = "Give the folder of a finished run or experiment, or a model file"
-    if not path.exists() and path.parent.is_dir():
+    usual = path.parent / "results" / path.name
+    if usual.is_dir():
+        hint = f"Did you mean {usual}?"
+    elif not path.exists() and path.parent.is_dir():
         others = [child.name for child in path.parent.iterdir() if child.is_dir()]
         hint = did_you_mean(path.name, others, hint)
     raise InputError.plain("path", f"{path} contains no finished run", hint)
