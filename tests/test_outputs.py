@@ -16,7 +16,7 @@ from stored import finish_run, new_experiment
 
 from graphgym_srnc import ERM
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.core.text import guarded
+from graphgym_srnc.core.text import apart, guarded
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 
@@ -265,3 +265,14 @@ def test_a_terminal_that_takes_no_text(run_with_odd_ids, shell, words):
         assert done.returncode == 1 and "No space left" in done.stderr
     if words == QUICK[1]:
         assert done.returncode == 0 and done.stdout.isascii()
+
+
+def test_names_that_begin_alike_are_short_in_different_ways():
+    begin = "oxidoreductase activity, acting on "
+    names = [f"{begin}CH-OH group", f"{begin}the CH-CH group", "lyase", f"{begin}CH-OH group"]
+    names += ["transferase activity of others", "a" * 30, "a" * 31]
+    found = apart(names)
+    assert found[:4] == ["oxid…CH-OH group", "oxid…the CH-CH gr…", "lyase", "oxid…CH-OH group"]
+    assert found[4] == "transferase activ…"
+    assert found[5:] == ["a" * 17 + "…"] * 2, "there is no word by which they differ"
+    assert all(len(form) <= 18 for form in found)

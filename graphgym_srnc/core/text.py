@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import os
 import re
 import shutil
 import sys
@@ -88,6 +89,27 @@ def short(text: Any, most: int = 18) -> str:
 def cut(text: str, most: int) -> str:
     """A text that is already as it is shown, of at most ``most`` letters."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def apart(names: Sequence[Any], most: int = 18) -> list[str]:
+    """Short forms of names, of at most ``most`` letters, that differ where the names do.
+
+    Names that begin alike, such as ``oxidoreductase activity, acting on ...``, keep their first
+    letters and what follows the words that they share.
+    """
+    forms = {name: short(name, most) for name in {*names}}
+    groups: dict[str, list[str]] = {}
+    for name, form in forms.items():
+        groups.setdefault(form, []).append(plain(name))
+    found = []
+    for name in names:
+        alike = groups[forms[name]]
+        shared = os.path.commonprefix(alike).rpartition(" ")[0] if len(alike) > 1 else ""
+        first = most // 4
+        is_long = len(shared) > first
+        own = f"{shared[:first]}…{plain(name)[len(shared) + 1 :]}" if is_long else plain(name)
+        found.append(cut(own, most))
+    return found
 
 
 def counted(number: int, noun: str) -> str:

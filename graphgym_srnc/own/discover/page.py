@@ -14,7 +14,7 @@ import pandas
 import scipy.sparse as sp
 from matplotlib.colors import to_hex
 
-from graphgym_srnc.core.text import cut, plain, short
+from graphgym_srnc.core.text import apart, cut, plain, short
 from graphgym_srnc.data.describe import FEW
 from graphgym_srnc.methods.shared.label_scan import FewLabels
 from graphgym_srnc.methods.shared.topics import features
@@ -240,7 +240,7 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
     The largest new cluster is first, and those of known classes follow.
     """
     drawn = found.discovery.cluster.numpy()[shown]
-    texts = [short(name, LONGEST_LABEL) for name in found.discovery.classes]
+    texts = apart(found.discovery.classes, LONGEST_LABEL)
     known = len(texts)
     texts += [_new_name(row.cluster, row.words) for row in found.new]
     sizes = np.bincount(drawn, minlength=len(texts))

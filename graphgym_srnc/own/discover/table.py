@@ -162,9 +162,10 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
     x, names = described(x, names)
     words = typical_words(x, *groups, names, TOP)
     groups_of = dict(enumerate(discovery.seeds.groups, 1))
+    classes = text.apart(discovery.classes, NEAREST)
     result = []
     for cluster, own, far in zip(discovery.every, words, numbers):
-        nearest = text.short(discovery.classes[cluster.nearest], NEAREST)
+        nearest = classes[cluster.nearest]
         typical, others = ([shown_node(names, node) for node in nodes] for nodes in shown(cluster))
         group = groups_of.get(cluster.number)
         row = Row(
