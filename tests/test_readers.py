@@ -382,3 +382,16 @@ def test_tables_are_read_by_columns_as_by_rows(rows):
     else:
         assert [*found.index] == [*by_rows]
         assert found.to_numpy().tolist() == [*by_rows.values()]
+
+
+@pytest.mark.parametrize("name", ["id", "title"])
+def test_a_wrong_column_of_ids_is_named_where_no_link_holds_them(name, tmp_path, capsys):
+    nodes = pandas.DataFrame({"id": [f"n{i}" for i in range(V)], "label": TEAMS, "a": range(V)})
+    nodes.assign(title=[f"word {i}" for i in range(V)]).to_csv(tmp_path / "n.csv", index=False)
+    pairs = [(f"n{i}", f"n{j}") for i, j in LINKS]
+    pandas.DataFrame(pairs, columns=["x", "y"]).to_csv(tmp_path / "l.csv", index=False)
+    files = [tmp_path / "n.csv", tmp_path / "l.csv", "--numbers", "a", "--id", name]
+    status, _ = make(tmp_path, *files)
+    told = capsys.readouterr().err
+    assert status == 2 * (name == "title")
+    assert ("or another column of ids than --id title" in told) == (name == "title")

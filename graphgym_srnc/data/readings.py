@@ -107,6 +107,8 @@ def choose(
             if _are_swapped(table, links):
                 hint = "Are the two tables swapped? Two columns of"
                 hint += f" {given.files[0]} hold ids of this one"
+            elif given.options.id:
+                hint += f", or another column of ids than {option('id', given.options.id)}"
             raise InputError.plain(
                 given.files[1], "no two columns hold ids of the node table", hint
             )
