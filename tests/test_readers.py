@@ -388,8 +388,8 @@ def test_tables_are_read_by_columns_as_by_rows(rows):
 def test_a_wrong_column_of_ids_is_named_where_no_link_holds_them(name, tmp_path, capsys):
     nodes = pandas.DataFrame({"id": [f"n{i}" for i in range(V)], "label": TEAMS, "a": range(V)})
     nodes.assign(title=[f"word {i}" for i in range(V)]).to_csv(tmp_path / "n.csv", index=False)
-    pairs = [(f"n{i}", f"n{j}") for i, j in LINKS]
-    pandas.DataFrame(pairs, columns=["x", "y"]).to_csv(tmp_path / "l.csv", index=False)
+    links = [(f"n{i}", f"n{j}", "isa") for i, j in LINKS]
+    pandas.DataFrame(links, columns=["x", "y", "why"]).to_csv(tmp_path / "l.csv", index=False)
     files = [tmp_path / "n.csv", tmp_path / "l.csv", "--numbers", "a", "--id", name]
     status, _ = make(tmp_path, *files)
     told = capsys.readouterr().err
