@@ -202,7 +202,7 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     p_value = result["history"][0]["losses"]["no_unknown_p_value"]
     assert words.details(some)[1:] == [
         "36.2 % of the nodes are predicted as unknown"
-        f" (p = {p_value:.2g} without an unknown class); discover groups them"
+        f" (test for an unknown class: p = {p_value:.2g}); discover groups them"
     ]
     # A table of a single number compares nothing.
     assert "Rows are methods" not in found.text

@@ -389,14 +389,23 @@ def test_a_file_of_the_user_is_not_replaced(suffix, tmp_path, monkeypatch, capsy
     assert "add --overwrite" in refusal(main(words), capsys)
 
 
-def test_labels_that_the_user_typed_are_not_replaced(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_labels_that_the_user_typed_are_not_replaced(suffix, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    words = "predict run --out new.csv --disagreements check.csv --overwrite".split()
-    for typed, said in (
-        ("", "contains no finished run"),
-        ("x", "has labels that you typed, such as"),
-    ):
-        text = f"node,given_label,new_label\n1,a,\n2,b,{typed}\n"
-        Path("check.csv").write_text(text)
+    file = Path(f"check{suffix}")
+    words = f"predict run --out new.csv --disagreements {file} --overwrite".split()
+    for typed, said in (("", "contains no finished run"), ("x", "has labels that you typed, such")):
+        table = {"node": [1, 2], "given_label": ["a", "b"], "new_label": ["", typed]}
+        table = pandas.DataFrame(table)
+        write = table.to_csv if suffix == ".csv" else table.to_parquet
+        write(file, index=False)
+        kept = file.read_bytes()
         assert said in refusal(main(words), capsys)
-        assert Path("check.csv").read_text() == text
+        assert file.read_bytes() == kept
+
+
+def test_a_file_that_is_no_table_is_not_replaced(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.csv").write_text("x" * 200_000)  # longer than a cell that is read
+    words = "predict run --out mine.csv --overwrite".split()
+    assert "graphgym-srnc did not write it" in refusal(main(words), capsys)

@@ -231,16 +231,21 @@ def _content(path: Path) -> tuple[Sequence[str], str]:
         from pyarrow import ArrowInvalid, parquet
 
         try:
-            return parquet.read_schema(path).names, ""
+            columns = parquet.read_schema(path).names
+            wanted = [name for name in columns if name == "new_label"]
+            found = parquet.read_table(path, columns=wanted)
+            cells = [cell for column in found.itercolumns() for cell in column]
         except (ArrowInvalid, OSError):
             return [], ""
+        return columns, next((str(cell) for cell in cells if cell.as_py()), "")
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        rows = csv.reader(file)
-        columns = next(rows, [])
-        if "new_label" not in columns:
-            return columns, ""
-        place = columns.index("new_label")
-        return columns, next((row[place] for row in rows if row[place:] and row[place]), "")
+        rows = csv.DictReader(file)
+        try:
+            columns = rows.fieldnames or []
+            own = rows if "new_label" in columns else ()
+            return columns, next((row["new_label"] for row in own if row["new_label"]), "")
+        except csv.Error:  # no table
+            return [], ""
 
 
 def check_inputs(outs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:

@@ -190,7 +190,7 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     """
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
     words = ["graphgym-srnc", "discover", args.run]
-    if found.new and all(row.leftover for row in found.new):
+    if place.parts and found.new and all(row.leftover for row in found.new):
         more = ["--new", str(len(found.new) + MORE)]
         if args.out:
             more += ["--out", arguments.unused(args.out)]

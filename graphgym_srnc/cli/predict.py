@@ -150,7 +150,7 @@ def _tables(
             judging = predictions.table(model, graph, compared, found.ids, given, split, *named)
             learned = folds.learned(model, task, args.folds) if args.folds else ()
             frame = _with_held_out(frame, judging, learned)
-            lines += predictions.by_probability(frame, _of(origins, *CHOSEN))
+            lines += predictions.by_probability(frame, folder_files.of_origin(origins, *CHOSEN))
         is_judged = compared is not None
         parts = [
             _disagreements(args, judging, found, is_judged, task.one_graph, origins),
@@ -191,11 +191,6 @@ def _summary(
     ]
 
 
-def _of(origins: Mapping[int, str], *wanted: str) -> set[int]:
-    """Nodes whose labels are of some origins."""
-    return {node for node, origin in origins.items() if origin in wanted}
-
-
 def _with_held_out(
     frame: pandas.DataFrame, judging: pandas.DataFrame, learned: Collection[int]
 ) -> pandas.DataFrame:
@@ -224,9 +219,9 @@ def _disagreements(
 
     Those that the user has checked before are counted, but not listed again.
     """
-    from_clusters = _of(origins, DISCOVERED)
+    from_clusters = folder_files.of_origin(origins, DISCOVERED)
     other = predictions.disagreements(frame)
-    is_checked = other["node"].isin(_of(origins, CHECKED, ADDED))
+    is_checked = other["node"].isin(folder_files.of_origin(origins, CHECKED, ADDED))
     other = other[~is_checked]
     lines = predictions.on_disagreements(frame, other, out_of_fold, from_clusters)
     if is_checked.any():
@@ -284,6 +279,8 @@ def _on_all(args: argparse.Namespace, can_correct: bool) -> list[str]:
         purpose = "To correct labels, and to label the least certain nodes, list them:"
     if args.folds:
         words += ["--folds", str(args.folds)]
+    if args.probabilities:
+        words.append("--probabilities")
     return [purpose, f"  graphgym-srnc {shlex.join(words)}"]
 
 

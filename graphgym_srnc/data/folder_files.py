@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Mapping
 
 import numpy as np
 import pandas
@@ -52,9 +52,9 @@ def origins(folder: Path | None) -> dict[int, str]:
     return {node: origin for node, origin in found if origin != label_words.GIVEN}
 
 
-def of_origin(folder: Path | None, *wanted: str) -> set[int]:
-    """Nodes of a graph folder whose label is of one of these origins."""
-    return {node for node, origin in origins(folder).items() if origin in wanted}
+def of_origin(found: Mapping[int, str], *wanted: str) -> set[int]:
+    """Nodes whose label is of one of these origins, of the :func:`origins` of a folder."""
+    return {node for node, origin in found.items() if origin in wanted}
 
 
 def _labels(file: Path, num_nodes: int, held: list[bool]) -> tuple[np.ndarray, tuple[str, ...]]:

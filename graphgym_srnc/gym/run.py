@@ -228,11 +228,13 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     record.verdict = judge(model, seen, record.first)
     if cfg.dataset.format == "file" and seen.one_graph:
         origins = folder_files.origins(own_graph(cfg))
-        chosen = [node for node, origin in origins.items() if origin in CHOSEN]
-        checked = [node for node, origin in origins.items() if origin == CHECKED]
-        changed = folder.parent(own_graph(cfg)).get("changed", ())
-        labels = {"chosen": chosen, "checked": checked, "changed": changed}
-        record.held_out = held_out.judge(model, seen, **labels)
+        record.held_out = held_out.judge(
+            model,
+            seen,
+            chosen=folder_files.of_origin(origins, *CHOSEN),
+            checked=folder_files.of_origin(origins, CHECKED),
+            changed=folder.parent(own_graph(cfg)).get("changed", ()),
+        )
         told = {
             "weak classes": held_out.on_weak_classes(record.held_out),
             "small components": held_out.on_small_components(record.held_out),

@@ -52,7 +52,7 @@ def details(result: Result) -> list[str]:
     told = by_class(found.get("classes", {}))
     if found and share:
         p_value = result["history"][0]["losses"].get("no_unknown_p_value")
-        sign = "" if p_value is None else f" (p = {p_value:.2g} without an unknown class)"
+        sign = "" if p_value is None else f" (test for an unknown class: p = {p_value:.2g})"
         told.append(
             f"{100 * share:.1f} % of the nodes are predicted as unknown{sign}; discover groups them"
         )

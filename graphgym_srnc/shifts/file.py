@@ -104,7 +104,7 @@ def build(
     }
     optional: dict[str, str | int] = {
         "unread": files.unread(fields, read),
-        "labels from discover": len(folder_files.of_origin(source, *CHOSEN)),
+        "labels from discover": len(folder_files.of_origin(folder_files.origins(source), *CHOSEN)),
     }
     info |= {key: value for key, value in optional.items() if value}
     title = f"file/{source.stem if path else name}"

@@ -66,6 +66,7 @@ def judge(
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
         return {}
+    same = _unchanged(found, changed)
     excluded = torch.isin(found.nodes, found.nodes.new_tensor([*chosen]))
     if excluded.all():
         return {}
@@ -94,7 +95,7 @@ def judge(
         },
         "small_components": _in_small_components(method, task, found),
         "checked": int(torch.isin(found.nodes, found.nodes.new_tensor([*checked])).sum()),
-        "unchanged": unchanged(method, task, changed),
+        "unchanged": same,
     }
 
 
@@ -105,8 +106,11 @@ def unchanged(method: Method, task: ShiftTask, changed: Collection[int]) -> dict
     such labels.
     """
     found = method.out_of_fold or _on_validation(method, task)
-    if found is None:
-        return {}
+    return {} if found is None else _unchanged(found, changed)
+
+
+def _unchanged(found: OutOfFold, changed: Collection[int]) -> dict[str, float]:
+    """What :func:`unchanged` says of held-out labels."""
     same = found.at(~torch.isin(found.nodes, found.nodes.new_tensor([*changed])))
     total = len(same.labels)
     if not total:

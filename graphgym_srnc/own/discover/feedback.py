@@ -227,8 +227,7 @@ def labels(
     """
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
     typed = {*corrected} - {*given}
-    changed: set[int] = set()
-    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected], typed, changed)
+    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected], typed)
     named = [new for new in discovery.proposed if new.name]
     unsure = {node for new in named for node in new.nodes.tolist()}
     classes = dict(enumerate(discovery.classes))
@@ -255,12 +254,11 @@ def labels(
             raise InputError.plain("names", message, "Name another cluster")
         share = len(cluster.nodes) / sizes[cluster.name]
         _label(made, cluster.name, free, shares, math.ceil(LEAST * share))
+    changed = {node for node, label in corrected.items() if made.label[node] != label}
     for node, label in corrected.items():
-        if made.label[node] != label:
-            changed.add(node)
         made.label[node] = label
         made.split[node] = (made.split[node] or "train") if label else ""
-    return made
+    return made._replace(changed=changed)
 
 
 def _label(
