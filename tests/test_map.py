@@ -30,6 +30,7 @@ from tests import browser
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=alert(1)> & 'quotes'"
 START = "graphgym-srnc discover 'my run' --new 2"
+LABELS_OUT = " --name '2=new art' --labels-out NEXT"
 REST = "unknown, in no new cluster"
 CLASSES = ["lamps", HOSTILE, "phones"]
 NEEDS_BROWSER = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine")
@@ -535,7 +536,7 @@ def test_names_and_labels_that_a_reader_types(tmp_path):
         """,
         tmp_path,
     )
-    assert seen["at_first"] == START + " --name '2=new art' --labels-out NEXT"
+    assert seen["at_first"] == START + LABELS_OUT
     assert seen["fields"] == 2 and seen["classes"][:3] == CLASSES
     words = shlex.split(seen["named"])
     assert words[-6:] == ["--name", "2=new art", "--name", "1=it's *new*", "--labels-out", "NEXT"]
@@ -550,6 +551,79 @@ def test_names_and_labels_that_a_reader_types(tmp_path):
     labels = feedback.read_labels(tmp_path / "labels.csv", names.ids, 300)
     assert labels == {node: "=lamps, old"} and f",{node:04d},Title {node}," in seen["csv"]
     assert seen["back"] == [True, False]
+
+
+@NEEDS_BROWSER
+@pytest.mark.slow
+def test_all_nodes_found_get_one_name(tmp_path):
+    """Those with a label keep it, and the names can be undone, the last ones first."""
+    _, found, names = made(300)
+    hostile = json.dumps(HOSTILE).replace("<", "\\u003c")
+    seen = browser.look(
+        written(found, names),
+        f"""{SCRIPT}
+        const $ = name => document.getElementById(name), command = () => $("command").textContent;
+        const offer = $("label-found"), field = offer.querySelector("input");
+        const name = offer.querySelector("button"), undo = $("label-undo");
+        const told = () => [at("found").innerText, offer.hidden || name.innerText,
+          undo.hidden || undo.innerText, $("named").innerText];
+        const find = text => set("find", {{value: text}}, "input");
+        const type = text => {{ field.value = text; name.click(); }};
+        let saved = "";
+        URL.createObjectURL = blob => {{ saved = blob; return "#"; }};
+        URL.revokeObjectURL = () => {{}};
+        const csv = async () => {{ $("labels-csv").click(); return await saved.text(); }};
+        await pause();
+        const out = {{}}, asked = () => {{
+          const event = new Event("beforeunload", {{cancelable: true}});
+          return !dispatchEvent(event);
+        }};
+        out.at_first = [...told(), command()];
+        find("title 1");
+        out.found = told();
+        out.list = field.getAttribute("list");
+        out.refused = ["unknown", "7", " "].map(text => {{ type(text); return told(); }});
+        out.asks = [asked()];
+        type({hostile});
+        out.asks.push(asked());
+        out.named = [...told(), command(), document.title];
+        out.csv = await csv();
+        find("title 29");
+        field.value = "lamps";
+        field.dispatchEvent(new KeyboardEvent("keydown", {{key: "Enter"}}));
+        out.second = told();
+        undo.click();
+        out.undone = told();
+        find("title 1");
+        undo.click();
+        out.undone_both = [...told(), command()];
+        find("title 10,");  // none
+        out.none = told();
+        return out;
+        """,
+        tmp_path,
+    )
+    before = "1 cluster named"
+    assert seen["at_first"] == ["", True, True, before, START + LABELS_OUT]
+    numbers = [k for k in range(300) if f"Title {k}".startswith("Title 1")]
+    free = [k for k in numbers if k % 10]
+    offered = [f"{len(numbers)} found, 11 with a label", f"name all {len(free)} found", True]
+    assert len(numbers) == 111 and seen["found"] == [*offered, before]
+    assert seen["list"] == "classes" and seen["refused"] == [seen["found"]] * 3
+    assert seen["asks"] == [False, True]
+    named = f"undo: {len(free)} nodes named {HOSTILE}"
+    counts = f"{before}, {len(free)} nodes labelled"
+    assert seen["named"][:4] == ["111 found, 111 with a label", True, named, counts]
+    command, title = seen["named"][4:]
+    assert command.endswith(" --labels labels.csv --labels-out NEXT") and title == HOSTILE
+    (tmp_path / "labels.csv").write_text(seen["csv"], encoding="utf-8")
+    labels = feedback.read_labels(tmp_path / "labels.csv", names.ids, 300)
+    assert labels == dict.fromkeys(free, HOSTILE)
+    second = f"{before}, {len(free) + 10} nodes labelled"
+    assert seen["second"][2:] == ["undo: 10 nodes named lamps", second]
+    assert seen["undone"][2:] == [named, counts]
+    assert seen["undone_both"] == [*seen["found"], seen["at_first"][-1]]
+    assert seen["none"] == ["0 found", True, True, before]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 8, 11, 13])

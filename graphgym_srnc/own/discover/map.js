@@ -364,8 +364,11 @@ function find() {
   if (hits) words.forEach((text, i) => { if (text.includes(wanted)) hits.add(i); });
   nextHit = 0;
   at("found").textContent = hits ? hits.size.toLocaleString("en") + " found" : "";
+  searched();
   redraw();
 }
+
+let searched = () => {};  // offers to label the nodes that were found, see names.js
 
 function showNext() {
   if (!hits || !hits.size) return;

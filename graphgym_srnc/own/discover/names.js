@@ -5,6 +5,10 @@ const command = document.getElementById("command"), start = command && command.d
 const isPython = start && !start.startsWith("graphgym-srnc ");
 const inputs = [...document.querySelectorAll("input[data-name]")];
 const corrected = new Map();  // class by node
+const batches = [];  // nodes that were labelled at once
+const ofFound = document.querySelector("#label-found input"), labelFound = document.querySelector("#label-found button");
+const undo = document.getElementById("label-undo");
+const many = (count, noun) => count.toLocaleString("en") + " " + noun + (count === 1 ? "" : "s");
 let isSaved = true;
 
 // Why a name cannot be a class; "" if it can.
@@ -36,7 +40,6 @@ function take(input) {
 }
 
 function changed() {
-  const many = (count, noun) => count.toLocaleString("en") + " " + noun + (count === 1 ? "" : "s");
   command.textContent = written();
   document.getElementById("named").textContent =
     [many(named.size, "cluster") + " named", ...(corrected.size ? [many(corrected.size, "node") + " labelled"] : [])].join(", ");
@@ -46,6 +49,7 @@ function changed() {
     if (!known.has(name)) made("option", undefined, document.getElementById("classes")).value = name;
     known.add(name);
   }
+  searched();
   redraw();
 }
 
@@ -57,15 +61,59 @@ label = (node, fact) => {
   [field.placeholder, field.maxLength, field.ariaLabel] = ["class", 100, "your label of this node"];
   field.setAttribute("list", "classes");
   field.addEventListener("change", () => {
-    const name = field.value.trim();
-    field.setCustomValidity(problem(name));
-    if (!field.reportValidity()) return;
+    const name = checked(field);
+    if (name === null) return;
     if (name) corrected.set(node, name); else corrected.delete(node);
     isSaved = false;
     changed();
   });
   fact("your label", field);
 };
+
+// The name in a field; null if it cannot be a class.
+function checked(field) {
+  const name = field.value.trim();
+  field.setCustomValidity(problem(name));
+  return field.reportValidity() ? name : null;
+}
+
+// Nodes that were found and have no label, neither in the data nor from the reader.
+const free = () => [...hits || []].filter(node => !given[node] && !corrected.has(node));
+
+function offer() {
+  const count = free().length, batch = batches.at(-1);
+  labelFound.parentElement.hidden = !count;
+  labelFound.textContent = `name all ${count.toLocaleString("en")} found`;
+  undo.hidden = !batch;
+  if (batch) undo.textContent = `undo: ${many(batch.nodes.length, "node")} named ${batch.name}`;
+  if (!hits) return;
+  const left = hits.size - count;
+  at("found").textContent =
+    hits.size.toLocaleString("en") + " found" + (left ? `, ${left.toLocaleString("en")} with a label` : "");
+}
+
+function nameFound() {
+  const name = checked(ofFound), nodes = free();
+  if (!name) return ofFound.focus();
+  nodes.forEach(node => corrected.set(node, name));
+  batches.push({name, nodes});
+  ofFound.value = "";
+  relabelled();
+}
+
+// Labels that were changed since then stay.
+function undoBatch() {
+  const {name, nodes} = batches.pop();
+  nodes.filter(node => corrected.get(node) === name).forEach(node => corrected.delete(node));
+  relabelled();
+}
+
+// Labels of many nodes changed, perhaps that of the card.
+function relabelled() {
+  isSaved = false;
+  changed();
+  if (!card.hidden) show(carded);
+}
 
 if (start) {
   for (const input of inputs) {
@@ -84,6 +132,10 @@ if (start) {
     save("labels.csv", [["node", "id", "title", "new_label"], ...lines]);
     isSaved = true;
   });
+  if (!isPython) searched = offer;
+  labelFound.addEventListener("click", nameFound);
+  ofFound.addEventListener("keydown", event => { if (event.key === "Enter") nameFound(); });
+  undo.addEventListener("click", undoBatch);
   addEventListener("beforeunload", event => { if (!isSaved) event.preventDefault(); });
   document.getElementById("naming").hidden = false;
   changed();

@@ -26,9 +26,11 @@ function titled(node, parent, tag) {
 }
 
 let label = (node, fact) => {};  // adds a field for a label to a card, see names.js
+let carded = -1;  // the node whose card was shown last
 
 show = node => {
   if (node < 0) return;
+  carded = node;
   card.replaceChildren();
   card.hidden = false;
   groups.hidden = true;
