@@ -103,7 +103,8 @@ def unpacked(text: str, kind: str = "<u2") -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype=kind).astype(int)
 
 
-def test_every_node_has_its_place_and_its_groups():
+def test_every_node_has_its_place_and_its_groups(monkeypatch):
+    monkeypatch.setattr(page, "GAP", 0)
     data, found, _ = made(500)
     places = found.state.numpy()
     x, y = unpacked(data["x"]), page.SIDE - unpacked(data["y"])
@@ -130,8 +131,47 @@ def test_every_node_has_its_place_and_its_groups():
     sizes = found.cluster.bincount()
     marks = [(3, "1: vase, bowl", True), (4, "2: new art", True)]
     marks.sort(key=lambda mark: -sizes[mark[0]])
-    shown = [tuple(mark[2:]) for mark in data["marks"]]
+    shown = [tuple(mark[2:5]) for mark in data["marks"]]
     assert shown[:2] == marks and {text for _, text, new in shown[2:] if not new} >= {"lamps"}
+
+
+def placed(discovery: Discovery, places: np.ndarray) -> tuple[np.ndarray, list[list[Any]]]:
+    """Places of nodes on the map, from 0 to 1 and y upwards, and labels, of nodes so placed."""
+    found = replace(discovery, state=torch.from_numpy(places))
+    data = page.map_data(analysed(found, Names()))
+    x, y = unpacked(data["x"]), page.SIDE - unpacked(data["y"])
+    return np.stack([x, y], 1) / page.SIDE, data["marks"]
+
+
+def test_nodes_in_one_place_are_drawn_side_by_side():
+    found = generated(500)
+    grid = np.stack(np.meshgrid(np.arange(20), np.arange(20)), 2).reshape(-1, 2) / 19
+    places = np.concatenate([grid, np.tile([1.5, 0.5], (100, 1))])
+    shown, _ = placed(found, places)
+    others, pile = shown[:400], shown[400:]
+    assert np.abs((others - others.min(0)) / np.ptp(others, 0) - grid).max() < 1e-3, "they stay"
+    gaps = np.linalg.norm(pile[:, None] - pile, axis=2) + np.eye(100)
+    assert np.median(gaps.min(1)) > 0.5 * page.GAP / np.sqrt(500)
+    assert np.ptp(pile, 0).max() < 0.15
+    assert (placed(found, places)[0] == shown).all(), "the same in each call"
+
+
+def test_each_dense_place_has_a_label():
+    """A second one of a class, and one without a class of most nodes; not one of few nodes."""
+    found = generated(1000, new=1)
+    group = found.cluster.numpy()
+    middles = np.array([[0, 0], [10, 0], [0, 10], [10, 10], [5, 5]])[group]
+    for of, moved in enumerate([[60, 20, 4], [0, 40, 4], [0, 35, 4]]):
+        parts = np.split(np.flatnonzero(group == of), np.cumsum(moved))
+        for part, place in zip(parts, [(20, 0), (20, 20), (0, 20)]):
+            middles[part] = place
+    _, marks = placed(found, middles + np.random.default_rng(0).normal(size=(1000, 2)) * 0.1)
+    texts = {mark[2]: mark[3] for mark in marks[:4]}
+    assert len(texts) == 4 and texts[3] == "1: new art"
+    mixed, lamps = marks[4:]
+    assert lamps[2:] == [0, "lamps", False, 60]
+    assert mixed[2:] == [1, f"mixed: {texts[1]}, phones", False, 95]
+    assert np.abs(np.array([lamps[:2], mixed[:2]]) / page.SIDE - [[1, 1], [1, 0]]).max() < 0.05
 
 
 def test_a_card_has_what_the_model_and_the_graph_say():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.errors import InputError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 MAPS = {"pca": "PCA", "tsne": "t-SNE"}  # projections and their printed names
 FEW = 8  # maximum number of classes that PCA shows; t-SNE keeps more of them apart
 MAX_POINTS = 2000
+NEAREST = 6  # points from which one is pushed apart in each step
 CELLS = 12  # cells per side in which the densest part of a group is found
 SHOWN = 24  # maximum number of groups in a column of a legend
 NO_LABEL = "no label"  # name of the nodes whose class is not given
@@ -106,6 +108,26 @@ def densest(points: np.ndarray, cell: float) -> np.ndarray:
     _, at, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
     middle = cells[at.ravel() == counts.argmax()][0]
     return np.abs(cells - middle).max(1) <= 1
+
+
+def apart(points: np.ndarray, gap: float, steps: int = 12) -> np.ndarray:
+    """The same map ``[n, 2]``, in which points that are almost in one place are pushed apart.
+
+    In each step a point moves away from its nearest points, by half of what is missing to ``gap``.
+    This distance is in sides of a square, of which one for each point would cover the map.
+    """
+    side = np.ptp(points, axis=0).max(initial=0)
+    if side == 0:
+        return points
+    least = gap * side / np.sqrt(len(points))
+    moved = points + np.random.default_rng(0).normal(scale=1e-3 * least, size=points.shape)
+    count = min(NEAREST + 1, len(points))
+    for _ in range(steps):
+        far, near = KDTree(moved).query(moved, count, distance_upper_bound=least)
+        away = moved[:, None] - moved[near.clip(max=len(points) - 1)]
+        missing = np.where((far > 0) & (far < least), least - far, 0)
+        moved = moved + (away * (missing / 2 / np.maximum(far, 1e-12))[:, :, None]).sum(1)
+    return moved
 
 
 def within(points: np.ndarray) -> np.ndarray:

@@ -41,9 +41,9 @@ const visible = colour => {
   return "#" + lighter.map(one => one.toString(16).padStart(2, "0")).join("");
 };
 
-// The label of a group: the name that was typed for it, or else its words.
-const called = group => {
-  const text = data.marks.find(mark => mark[2] === group)[3], number = text.split(":")[0];
+// A label: the name that was typed for its group, or else its text.
+const called = (group, text) => {
+  const number = text.split(":")[0];
   const typed = isNew(group) && named.get(number);
   return typed ? `${number}: ${typed}` : text;
 };
@@ -216,21 +216,21 @@ function write(lines, at, line) {
 // Names of groups, the larger the more nodes they have: new clusters in their colours, the largest
 // first, then known classes. A thin line leads to a group from a label that lies beside it.
 function labels(placed, paper) {
-  const largest = Math.max(1, ...data.marks.map(([, , group]) => cluster.sizes[group]));
+  const largest = Math.max(1, ...data.marks.map(mark => mark[5]));
   const small = Math.max(0.75, Math.min(1, width / 900));
   const shown = [];
   pen.textAlign = "center";
   pen.lineJoin = "round";
-  for (const [mapX, mapY, group] of data.marks) {
+  for (const [mapX, mapY, group, text, , nodes] of data.marks) {
     const [left, top] = toScreen(mapX, mapY);
     if (colouring === cluster && hidden.has(group) || left < 0 || left > width || top < 0 || top > height) continue;
-    const share = Math.sqrt(cluster.sizes[group] / largest);
+    const share = Math.sqrt(nodes / largest);
     const size = Math.round(small * (isNew(group) ? 17 + 8 * share : 12 + 6 * share));
     const font = `${isNew(group) ? 700 : 500} ${size}px system-ui, sans-serif`;
     pen.font = font;
-    const lines = wrapped(called(group)), line = 1.15 * size, high = line * lines.length;
+    const lines = wrapped(called(group, text)), line = 1.15 * size, high = line * lines.length;
     const half = Math.max(...lines.map(text => pen.measureText(text).width)) / 2 + 3;
-    const at = room(left, top, half, high, isNew(group) ? 9 : 3, placed);
+    const at = room(left, top, half, high, isNew(group) ? 9 : 6, placed);
     if (!at) continue;
     placed.push(at);
     const colour = legible(cluster.colours[group]);

@@ -32,9 +32,12 @@ MOST_NODES = 200_000
 LONGEST_TEXT = 120
 LONGEST_LABEL = 30  # letters of a label on the map
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
+GAP = 0.3  # least distance of most dots, in sides of the square that each would have of the map
+BLOB = 2 * embedding.CELLS  # cells per side in which a dense place without a label is found
+LARGE = 0.013  # least share of the nodes in such a place
 RAMP = ["#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B"]  # P(unknown) from 0 to 1 in fifths
 NEIGHBOURS = 12  # neighbours kept of a node
-MANY_NODES = 20_000  # half of them on larger maps
+MANY_NODES = 20_000  # half of these neighbours on larger maps
 CHOICES = 3  # most probable classes kept of a node
 NODE_WORDS = 6  # typical words kept of a node
 STRONG = 0.5  # lightness of hues
@@ -135,6 +138,8 @@ def map_data(found: Analysis) -> dict[str, Any]:
 def _places(discovery: Discovery, shown: np.ndarray) -> np.ndarray:
     """Positions ``[n, 2]`` of the shown nodes as whole numbers; y points down, as on a screen."""
     points = layout(discovery)[shown]
+    if len(shown) <= MANY_NODES:  # on larger maps such distances cannot be seen
+        points = embedding.apart(points, GAP)
     low = points.min(0)
     high = points.max(0)
     places = ((points - low) * (SIDE / max((high - low).max(), 1e-12))).round()
@@ -235,9 +240,9 @@ def _new_name(one: Cluster | FewLabels, words: Sequence[str]) -> str:
 
 
 def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[Any]]:
-    """Labels on the map: place, group, text, and whether the cluster is new.
+    """Labels on the map: place, group, text, whether the cluster is new, and number of nodes.
 
-    The largest new cluster is first, and those of known classes follow.
+    The largest new cluster is first, those of known classes follow, and then other dense places.
     """
     drawn = found.discovery.cluster.numpy()[shown]
     texts = apart(found.discovery.classes, LONGEST_LABEL)
@@ -250,8 +255,35 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
             own = places[drawn == place]
             near = own[embedding.densest(own, SIDE / embedding.CELLS)]
             where = np.median(near, 0).astype(int).tolist()
-            marks.append([*where, place, texts[place], place >= known])
-    return marks
+            marks.append([*where, place, texts[place], place >= known, int(sizes[place])])
+    return [*marks, *_more_marks(marks, texts, places, drawn)]
+
+
+def _more_marks(
+    marks: Sequence[Sequence[Any]], texts: Sequence[str], places: np.ndarray, drawn: np.ndarray
+) -> list[list[Any]]:
+    """Labels of dense places far from all others: the largest group there, or two if mixed."""
+    found: list[list[Any]] = []
+    free = drawn < len(texts)
+    for where in [mark[:2] for mark in marks]:
+        free &= _is_far(places, where)
+    while free.any():
+        near = np.flatnonzero(free)[embedding.densest(places[free], SIDE / BLOB)]
+        if len(near) < LARGE * len(places):
+            break
+        where = np.median(places[near], 0).astype(int).tolist()
+        sizes = np.bincount(drawn[near])
+        first, *others = (-sizes).argsort(kind="stable")[:2].tolist()
+        is_mixed = 2 * sizes[first] < len(near)
+        text = f"mixed: {texts[first]}, {texts[others[0]]}" if is_mixed else texts[first]
+        found.append([*where, first, text, False, len(near)])
+        free[near] = False
+        free &= _is_far(places, where)
+    return found
+
+
+def _is_far(places: np.ndarray, where: Sequence[int]) -> np.ndarray:
+    return np.hypot(*(places - where).T) > SIDE / embedding.CELLS
 
 
 def _reasons(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
