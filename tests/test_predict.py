@@ -20,8 +20,9 @@ from torch_geometric.data import Data
 from graphgym_srnc import ERM
 from graphgym_srnc.cli import arguments
 from graphgym_srnc.cli.main import main
-from graphgym_srnc.cli.predict import _with_held_out
+from graphgym_srnc.cli.predict import _find_node, _with_held_out
 from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import predictions
 from graphgym_srnc.gym.folds import assigned
@@ -49,6 +50,22 @@ def run_folder(tmp_path_factory) -> Path:
     cfg.clear()
     cfg.update(config)
     return folder
+
+
+def test_a_node_to_explain_may_be_named_by_its_title():
+    texts = ["Kronos\na ship", "Twin\none", "alpha", "", *["twin\nother"] * 6]
+    ids = [f"I{node}" for node in range(10)]
+    found = Names(ids, texts)
+    for given, node in {"I3": 3, "Kronos": 0, " kronos": 0, "alpha": 2}.items():
+        assert _find_node(given, found, 10) == node
+    assert _find_node("Kronos", found._replace(ids=["a", "Kronos", *ids[2:]]), 10) == 1, "ids first"
+    several = "7 nodes have the title 'Twin'. Give the id of one: I1, I4, I5, I6, I7 and 2 more"
+    for given, message in {"Twin": several, "": "no node ''", "I33": "Did you mean I3?"}.items():
+        with pytest.raises(InputError) as error:
+            _find_node(given, found, 10)
+        assert message in str(error.value)
+    with pytest.raises(InputError, match="no node 'Kronos'"):
+        _find_node("Kronos", Names(), 10)
 
 
 def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):

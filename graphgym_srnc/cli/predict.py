@@ -16,17 +16,18 @@ from graphgym_srnc.cli.words import told
 from graphgym_srnc.core import environment, progress
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
-from graphgym_srnc.core.text import clean, counted, short, tell
+from graphgym_srnc.core.text import clean, counted, listed, short, tell
 from graphgym_srnc.data import folder_files, names
 from graphgym_srnc.data.labels import ADDED, CHECKED, CHOSEN, DISCOVERED, GIVEN, NEW_LABEL
 from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
-from graphgym_srnc.own.discover.words import titles
+from graphgym_srnc.own.discover.words import shown_node, titles
 from graphgym_srnc.report import why
 from graphgym_srnc.train.explain import explain
 from graphgym_srnc.train.model import Prediction, TrainedModel
 
+MOST_IDS = 5  # ids of one title that are named
 WITHOUT_LABEL = {
     "class": "class_without_label",
     "probability": "probability_without_label",
@@ -92,7 +93,7 @@ def _explain(
     task: ShiftTask | None,
 ) -> list[str]:
     """Why each of some nodes is predicted as it is."""
-    nodes = [_find_node(given, found.ids, graph.num_nodes) for given in wanted]
+    nodes = [_find_node(given, found, graph.num_nodes) for given in wanted]
     given = predictions.given_labels(model, task) if task is not None else None
     classes = [clean(name) for name in model.class_names]
     lines = []
@@ -104,20 +105,34 @@ def _explain(
     return lines
 
 
-def _find_node(given: str, ids: Sequence[str] | None, num_nodes: int) -> int:
-    """Number of the node with an id, or with this number if the graph has no ids."""
-    names = list(ids or map(str, range(num_nodes)))
-    if given not in names:
-        raise InputError.plain(
-            "--why",
-            f"the graph has no node {short(given)!r}",
-            did_you_mean(
-                given,
-                names,
-                "Give an id as in the column id of --out, or without ids the number of a node",
-            ),
-        )
-    return names.index(given)
+def _find_node(given: str, found: names.Names, num_nodes: int) -> int:
+    """Number of the node with an id, or else a title, or a number if the graph has no ids.
+
+    Raises:
+        InputError: there is no such node, or several have the title.
+    """
+    ids = list(found.ids or map(str, range(num_nodes)))
+    if given in ids:
+        return ids.index(given)
+    titled = _with_title(given, found)
+    if len(titled) == 1:
+        return titled[0]
+    if titled:
+        message = f"{len(titled):,} nodes have the title {short(given)!r}"
+        named = listed([ids[node] for node in titled], MOST_IDS)
+        raise InputError.plain("--why", message, f"Give the id of one: {named}")
+    hint = (
+        "Give an id as in the column id of --out, or a title, or without ids the number of a node"
+    )
+    message = f"the graph has no node {short(given)!r}"
+    raise InputError.plain("--why", message, did_you_mean(given, ids, hint))
+
+
+def _with_title(title: str, found: names.Names) -> list[int]:
+    """The nodes with a title, in any case."""
+    wanted = title.strip().casefold()
+    nodes = range(len(found.texts or ()))
+    return [node for node in nodes if shown_node(found, node).title.casefold() == wanted != ""]
 
 
 def _tables(
