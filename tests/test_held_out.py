@@ -197,6 +197,7 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     for name, counts in result["held_out"]["classes"].items():
         assert [name, f"{counts['right']} of {counts['labels']}"] in cells
     assert "Scores are in %, on held-out labels" in found.text
+    assert "sorted by data set and then by method." in found.text
     assert "Node classification of g.pt" in found.text and "earliest" not in found.text
     some = {**result, "verdict": {"figures": {"unknown_share": 0.362}}}
     p_value = result["history"][0]["losses"]["no_unknown_p_value"]

@@ -98,6 +98,8 @@ def test_a_page_has_every_part(page, results):
         assert imread(io.BytesIO(content)).shape[:2] == (int(image["height"]), int(image["width"]))
     told = "70 finished runs of 10 experiments", "seeds 0 to 6", "ValueError: pgl, episode 2"
     assert all(text in page.text for text in (*told, "target_val"))
+    assert "sorted by data set and then by Micro-F1." in page.text
+    assert "Crosses" not in page.text, "a figure with crosses says what they are"
     story = "no result yet: interrupted, or still running"
     assert page.table("experiment", "seed")["cora-pgl"] == [
         ("8", ""),
