@@ -156,8 +156,8 @@ def test_nodes_in_one_place_are_drawn_side_by_side():
     assert (placed(found, places)[0] == shown).all(), "the same in each call"
 
 
-def test_each_dense_place_has_a_label():
-    """A second one of a class, and one without a class of most nodes; not one of few nodes."""
+def scattered() -> Discovery:
+    """Known classes and a new one in one place each, 60 lamps in another, and a mixed place."""
     found = generated(1000, new=1)
     group = found.cluster.numpy()
     middles = np.array([[0, 0], [10, 0], [0, 10], [10, 10], [5, 5]])[group]
@@ -165,13 +165,43 @@ def test_each_dense_place_has_a_label():
         parts = np.split(np.flatnonzero(group == of), np.cumsum(moved))
         for part, place in zip(parts, [(20, 0), (20, 20), (0, 20)]):
             middles[part] = place
-    _, marks = placed(found, middles + np.random.default_rng(0).normal(size=(1000, 2)) * 0.1)
+    places = middles + np.random.default_rng(0).normal(size=(1000, 2)) * 0.1
+    return replace(found, state=torch.from_numpy(places))
+
+
+def test_each_dense_place_has_a_label():
+    """A second one of a class, and one without a class of most nodes; not one of few nodes."""
+    found = scattered()
+    _, marks = placed(found, found.state.numpy())
     texts = {mark[2]: mark[3] for mark in marks[:4]}
     assert len(texts) == 4 and texts[3] == "1: new art"
     mixed, lamps = marks[4:]
     assert lamps[2:] == [0, "lamps", False, 60]
     assert mixed[2:] == [1, f"mixed: {texts[1]}, phones", False, 95]
     assert np.abs(np.array([lamps[:2], mixed[:2]]) / page.SIDE - [[1, 1], [1, 0]]).max() < 0.05
+
+
+@NEEDS_BROWSER
+@pytest.mark.slow
+def test_labels_of_further_places_are_drawn_beside_them(tmp_path):
+    seen, size = browser.look(
+        written(scattered(), Names()),
+        f"""{SCRIPT}
+        await pause();
+        labels = [];
+        at("whole").click();
+        await pause();
+        return [labels, [canvas.clientWidth, canvas.clientHeight]];
+        """,
+        tmp_path,
+    )
+    lamps = [(x, y) for text, x, y, _ in seen if text == "lamps"]
+    mixed = [(x, y) for text, x, y, _ in seen if text.startswith("mixed: ")]
+    assert len(lamps) == 2 and len(mixed) == 1
+    wide, high = size
+    for (x, y), down in zip([lamps[1], mixed[0]], (0.95, 0.05)):
+        place = wide / 2 + 0.45 * high, down * high
+        assert x < wide and np.hypot(x - place[0], y - place[1]) < 180
 
 
 def test_a_card_has_what_the_model_and_the_graph_say():

@@ -6,7 +6,7 @@ const at = name => document.getElementById("map-" + name);
 const data = JSON.parse(at("data").textContent);
 const canvas = at("canvas"), pen = canvas.getContext("2d"), tip = at("tip"), legend = at("legend");
 const SIDE = 65535, CLOSEST = 1000, ROUND = 20000, REACH = 24, STRIDE = 1000003;
-const GRID = 128, MARGIN = 6000, RINGS = 10, FEW = 200;  // of the glow, its edge, labels and titles
+const GRID = 128, MARGIN = 6000, RINGS = 10, CLOSE = 4, FEW = 200;  // of the glow, its edge, labels and titles
 
 const bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer;
 const numbers = text => new Uint16Array(bytes(text)), large = text => new Uint32Array(bytes(text));
@@ -178,9 +178,9 @@ function covered(left, top, half, high) {
 
 // The best place of a label near a point of the page: close to it, over few nodes, inside the map
 // and apart from other labels; undefined if there is none.
-function room(left, top, half, high, weight, placed) {
+function room(left, top, half, high, weight, rings, placed) {
   let best, least = Infinity;
-  for (let ring = 0; ring < RINGS; ring++) {
+  for (let ring = 0; ring < rings; ring++) {
     for (let k = 0; k < (ring ? 12 : 1); k++) {
       const turn = (k - 3) * Math.PI / 6;  // upwards first
       const wanted = left + ring * 18 * Math.cos(turn);
@@ -214,11 +214,12 @@ function write(lines, at, line) {
 }
 
 // Names of groups, the larger the more nodes they have: new clusters in their colours, the largest
-// first, then known classes. A thin line leads to a group from a label that lies beside it.
+// first, then known classes, and then further places of a group if there is room close by. A thin
+// line leads to a group from a label that lies beside it.
 function labels(placed, paper) {
   const largest = Math.max(1, ...data.marks.map(mark => mark[5]));
   const small = Math.max(0.75, Math.min(1, width / 900));
-  const shown = [];
+  const shown = [], labelled = new Set();
   pen.textAlign = "center";
   pen.lineJoin = "round";
   for (const [mapX, mapY, group, text, , nodes] of data.marks) {
@@ -230,7 +231,8 @@ function labels(placed, paper) {
     pen.font = font;
     const lines = wrapped(called(group, text)), line = 1.15 * size, high = line * lines.length;
     const half = Math.max(...lines.map(text => pen.measureText(text).width)) / 2 + 3;
-    const at = room(left, top, half, high, isNew(group) ? 9 : 6, placed);
+    const at = room(left, top, half, high, isNew(group) ? 9 : 6, labelled.has(group) ? CLOSE : RINGS, placed);
+    labelled.add(group);
     if (!at) continue;
     placed.push(at);
     const colour = legible(cluster.colours[group]);
