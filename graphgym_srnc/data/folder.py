@@ -189,8 +189,8 @@ def parent(folder: Path) -> dict[str, Any]:
     """The run from which ``discover`` wrote a graph folder; empty if it did not.
 
     ``run`` is the path of the run as the user gave it, ``changed`` are the nodes that got another
-    label, ``unchanged`` is what :func:`~graphgym_srnc.train.held_out.unchanged` says of the others,
-    and ``unknown`` of the ``nodes`` were predicted as unknown.
+    label, ``unchanged`` is what :func:`~graphgym_srnc.train.held_out.unchanged` says of others that
+    are judged, and ``unknown`` of the ``nodes`` were predicted as unknown.
 
     Raises:
         InputError: the file cannot be read.
