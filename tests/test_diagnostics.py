@@ -120,7 +120,7 @@ def test_homophily_against_a_loop(two_graphs):
 
 @pytest.mark.parametrize("least, is_enough", [(23, True), (24, False)])
 def test_few_labelled_edges_say_nothing_of_homophily(monkeypatch, least, is_enough):
-    monkeypatch.setattr(diagnostics, "MIN_EDGES", least)
+    monkeypatch.setattr(diagnostics, "TELLING", least)
     task = make_task(oracle=False)
     assert diagnostics.homophily(task)[1] == 23
     figures = judged(ERM(**SMALL, steps=2), task)["figures"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -876,6 +877,9 @@ def _assert_that_checked_labels_are_not_listed_again(words, capsys):
     assert main(again) == 0
     origins = pandas.read_csv("again/labels.csv").set_index("node").origin
     assert origins[int(rows["node"][first])] == "checked" and "discovered" in {*origins}
+    judged = json.loads(Path("results/labels/0/result.json").read_text())["held_out"]["labels"]
+    same = graph_folder.parent(Path("again"))["unchanged"]
+    assert same["labels"] == judged  # none of those of clusters
     shutil.copy("again/labels.csv", "labels/labels.csv")  # the run is as if trained on these
     capsys.readouterr()
     assert main([*words, "--overwrite"]) == 0

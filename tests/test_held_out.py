@@ -30,7 +30,7 @@ from graphgym_srnc.gym import build, predictions
 from graphgym_srnc.io import checksums, settings
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report import held_out as words
-from graphgym_srnc.report import why
+from graphgym_srnc.report import summary, why
 from graphgym_srnc.report.tables import ABSENT
 from graphgym_srnc.train import held_out, model
 from graphgym_srnc.train.explain import Effect, explain
@@ -102,6 +102,11 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     assert same["labels"] == 50
     assert 50 * same["accuracy"] == round(float(correct[30:].sum() * held.kept))
     assert held_out.unchanged(method, task, held.nodes.tolist()) == {}
+    chosen = held.nodes[20:40].tolist()
+    judged = held_out.judge(method, task, with_linear=False, chosen=chosen, changed=changed)
+    assert judged["labels"] == 60 and judged["unchanged"]["labels"] == 40
+    right = f"(held-out labels {100 * judged['accuracy']:.1f} % right)"
+    assert right in summary.line(result | {"held_out": judged})
     assert [*found["alone"]] == ["gcnconv", "linear", "linear_hops"]
     assert result["test"] == {} and not set(held.nodes.tolist()) - set(range(80))
     for kind, one in found["alone"].items():
@@ -522,19 +527,19 @@ def test_the_command_of_another_run_keeps_the_place_of_results(run_with_wrong_la
 
 def test_a_run_with_new_labels_is_compared_on_the_labels_that_stayed():
     def held_out(accuracy: float) -> dict:
-        found = {"unchanged": {"labels": 50, "accuracy": accuracy}}
+        found = {"labels": 60, "unchanged": {"labels": 50, "accuracy": accuracy}}
         return {"held_out": found, "verdict": {"figures": {}}}
 
     before = {"labels": 50, "accuracy": 0.85, "low": 0.72}
     parent = {"run": "results/x", "unchanged": before}
     (same,) = words.since_labels(held_out(0.9), parent)
     assert same == (
-        "Of the labels that did not change, results/x predicted 85.0 % right, and not as unknown,"
-        " and this run 90.0 % of 50."
+        "Of these 60 held-out labels, 50 did not change: results/x predicted 85.0 % of them right,"
+        " and this run 90.0 %, unknown counted as wrong."
     )
     assert len(words.since_labels(held_out(0.72), parent)) == 1
     (same, warning) = words.since_labels(held_out(0.7), parent)
-    assert "70.0 % of 50." in same and "set `open_set=False`" in warning
+    assert "this run 70.0 %, unknown" in same and "set `open_set=False`" in warning
     assert warning.startswith("warning: The known classes")
     for missing in ({}, {"run": "results/x"}, {"run": "results/x", "unchanged": {}}):
         assert words.since_labels(held_out(0.7), missing) == []

@@ -212,7 +212,7 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     assert not main(["data", "show", "--out", "data.html", *words])
     told = capsys.readouterr().out
     assert ("validation nodes" in told) != learns
-    assert "labelled     120" in told and f"unlabelled   {graph.num_nodes - 120}" in told
+    assert "labelled        120" in told and f"unlabelled      {graph.num_nodes - 120}" in told
     assert "class  labelled  %" in told and "of these for training" in told
     assert "target" not in told and "\nunknown" not in told
     page = Path("data.html").read_text()
@@ -254,9 +254,13 @@ def test_a_graph_with_new_nodes_in_every_form(run_folder):
         titles = ["'=A1", "text"] if words[1] == folder else [None, None]
         assert [row.get("title") for row in table[:2]] == titles
     assert predictions.notes(saved, Data(x=x, edge_index=old.edge_index)) == []
-    some = {"class": ["unknown"] * 12, "p_known": [0.6] * 3 + [0.5] * 9}
+    some = {"class": ["unknown"] * 12, "p_known": [0.6] * 3 + [0.4] * 9}
     (doubt,) = predictions.on_unknown(pandas.DataFrame(some))
-    assert doubt.startswith("3 of 12 nodes predicted as unknown")
+    assert doubt.startswith("3 of 12 nodes predicted as unknown are more likely of some known")
+    few = {"class": ["unknown", "unknown", "a"], "p_known": [0.96, 0.97, 0.1]}
+    (doubt,) = predictions.on_unknown(pandas.DataFrame(few))
+    told = "2 nodes predicted as unknown: P(unknown) is 0.04 on average, so most are probably of"
+    assert doubt.startswith(told) and "Unknown is likelier than each known class, but" in doubt
     assert predictions.on_unknown(pandas.DataFrame(some | {"p_known": [0.4] * 12})) == []
 
 

@@ -37,7 +37,7 @@ TITLES += ["Query plans\nin two lines", "Größe der Graphen", "plans", "network
 IDS = ["007", "7", "é", "a,b", "1.0", "x y", "Z", "zz"]
 CLASSES = ["law", "art", "law", "art", "", "-1", "law, new", "law, new"]
 EDGES = [*zip(IDS[:6], IDS[1:7]), ("007", "Z")]
-SIZES = ["1", "2.5", "", "-4", "1e2", "0", "3", "3"]
+SIZES = ["1", "2.5", "", "-4", "1e1", "0", "3", "3"]
 LANDS = ["DE", "FR", "DE", "", "<i>", "FR", "DE", "FR"]
 YEARS = [str(2000 + i) for i in range(8)]
 PARTS = ["train", "train", "Train", "val", "", "", "test", ""]
@@ -194,7 +194,7 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     np.save(tmp_path / "own.npy", array)
     chosen = {"numbers": ["size", "year"], "categories": ["land"]}
     made, told = make_graph(*split_free, embeddings=str(tmp_path / "own.npy"), **chosen)
-    size = np.array([1, 2.5, np.nan, -4, 100, 0, 3, 3])
+    size = np.array([1, 2.5, np.nan, -4, 10, 0, 3, 3])
     size = np.nan_to_num((size - np.nanmean(size)) / np.nanstd(size))
     year = (np.arange(8) - 3.5) / np.std(np.arange(8))
     land = np.array([[word == value for value in ("<i>", "DE", "FR")] for word in LANDS], float)

@@ -17,8 +17,9 @@ from graphgym_srnc.core import environment, progress, text
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain, tell
+from graphgym_srnc.data import folder_files
 from graphgym_srnc.data.folder import check_place
-from graphgym_srnc.data.labels import PARTS
+from graphgym_srnc.data.labels import CHOSEN, PARTS
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build, load_config, predictions
@@ -287,7 +288,9 @@ def _labels(
     if place.task is not None:
         changed = sorted({*made.changed, *made.added})
         parent["changed"] = changed
-        parent["unchanged"] = held_out.unchanged(model.method, place.task, changed)
+        # The next run does not judge chosen labels either.
+        chosen = folder_files.of_origin(folder_files.origins(place.folder), *CHOSEN)
+        parent["unchanged"] = held_out.unchanged(model.method, place.task, {*changed, *chosen})
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     kept = kept_settings(model)
     ends = feedback.counts(discovery, made)

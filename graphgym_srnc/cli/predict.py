@@ -201,8 +201,9 @@ def _summary(
     if args.graph:
         lines += predictions.beside_training(model, graph, frame)
     warnings = records.warnings_of(model.result).values()
+    # Notes on the table stand beside it.
     return lines + [
-        f"note: {note}" for note in [*warnings, *predictions.notes(model, graph, frame)]
+        f"note: {note}" for note in [*predictions.notes(model, graph, frame), *warnings]
     ]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, listed
+from graphgym_srnc.data.edges import CHUNK, LEAST_SAME, TELLING
 
 # Index sets of a task, in words.
 PARTS = {
@@ -91,14 +93,9 @@ def hidden_classes(task: ShiftTask) -> list[str]:
 
 
 def _describe_graph(graph: Data) -> dict[str, Any]:
-    row, column = graph.edge_index
     y = graph.y_true if "y_true" in graph else graph.y
-    both = (y[row] >= 0) & (y[column] >= 0)
-    degrees = degree(row, graph.num_nodes)
-    same = (y[row] == y[column])[both].float()
-    if graph.edge_weight is not None:
-        weight = graph.edge_weight[both]
-        same = same * (weight / weight.mean())
+    degrees = degree(graph.edge_index[0], graph.num_nodes)
+    same, between = same_class(graph, y)
     return {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges // 2,
@@ -109,8 +106,29 @@ def _describe_graph(graph: Data) -> dict[str, Any]:
         "mean_degree": float(degrees.mean()),
         "isolated": int((degrees == 0).sum()),
         "featureless": int((graph.x == 0).all(1).sum()),
-        "homophily": float(same.mean()) if both.any() else float("nan"),
+        "labelled_edges": between,
+        "homophily": same / between if between else float("nan"),
     }
+
+
+def same_class(graph: Data, label: Tensor) -> tuple[float, int]:
+    """Numbers of edges between nodes with a label ``[V]``: those that join one class, and all.
+
+    With weights, the first number is the share of the weight times the second.
+    """
+    labelled = label >= 0
+    same = total = 0.0
+    count = 0
+    for place, pairs in enumerate(graph.edge_index.split(CHUNK, 1)):
+        between = labelled[pairs].all(0) & (pairs[0] < pairs[1])
+        a, b = label[pairs[:, between]]
+        weight = torch.ones(len(a), device=label.device)
+        if graph.edge_weight is not None:
+            weight = graph.edge_weight[place * CHUNK :][: len(between)][between]
+        same += float(weight[a == b].sum(dtype=torch.double))
+        total += float(weight.sum(dtype=torch.double))
+        count += len(a)
+    return count * same / total if count else 0.0, count
 
 
 def _notes(task: ShiftTask) -> list[str]:
@@ -142,11 +160,12 @@ def _notes(task: ShiftTask) -> list[str]:
 def _warnings(task: ShiftTask, graphs: dict[str, Any], labels: dict[str, Any]) -> list[str]:
     """What may spoil the training or its scores."""
     warnings = [
-        f"{role}: only {100 * graph['homophily']:.0f} % of edges join nodes of the same class. "
-        "SRNC+ weighs edges and features by labels that it holds out, so you need not do anything;"
-        " other methods that smooth over neighbours may lose."
+        f"{role}: only {100 * graph['homophily']:.1f} % of the {graph['labelled_edges']:,} edges"
+        " between labelled nodes join nodes of the same class. SRNC+ weighs edges and features by"
+        " labels that it holds out, so you need not do anything; other methods that smooth over"
+        " neighbours may lose."
         for role, graph in graphs.items()
-        if graph["homophily"] < 0.4
+        if graph["labelled_edges"] >= TELLING and graph["homophily"] < LEAST_SAME
     ]
     names = known_names(task)[: task.num_known]
     parts = ("validation", task.validation, task.val), ("test", task.target, task.test)

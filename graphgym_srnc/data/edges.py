@@ -9,7 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+CHUNK = 2**20  # number of edges that are read at a time
 SMALL = 5  # size of a component up to which its nodes have too few neighbours for good predictions
+TELLING = 30  # edges between labelled nodes that are needed to estimate the homophily
+LEAST_SAME = 0.5  # share of them that join one class, below which a message says so
 ROUNDING = 1e-5  # relative difference up to which two weights of one edge count as equal
 
 

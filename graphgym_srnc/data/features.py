@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import counted, listed, short
+from graphgym_srnc.data import extremes
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.names import PART
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -89,13 +90,7 @@ def learn(
     if numbers:
         values = _numbers(table, numbers)
         cells = cells._replace(numbers=values)
-        std = values.std(ddof=0).fillna(0).replace(0, 1)
-        mean = values.mean().fillna(0)
-        recipe["numbers"] = {"columns": [*numbers], "mean": [*mean], "std": [*std]}
-        missing = values.isna().sum()
-        marked = missing[(missing >= LEAST_MISSING) & (missing < len(values))]
-        if len(marked):
-            recipe["numbers"]["missing"] = [*marked.index]
+        recipe["numbers"] = {"columns": [*numbers]} | _learnt_of_numbers(values)
     if categories:
         own = {name: _categories(table, name) for name in categories}
         cells = cells._replace(categories=own)
@@ -126,10 +121,10 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> Made:
 def _made(recipe: Recipe, cells: Cells, bags: Sequence[sp.csr_matrix]) -> Made:
     """The blocks of features of cells, those of texts first.
 
-    Texts become TF-IDF rows of length 1, of words and of parts of words. Numbers lose their mean
-    and are divided by their standard deviation; an empty cell is the mean, and 1 in another column
-    if the recipe marks those of its column. A category has a column for each of its values. Values
-    that the recipe does not know are left out.
+    Texts become TF-IDF rows of length 1, of words and of parts of words. Numbers, or their ranks
+    where some are extreme, lose their mean and are divided by their standard deviation; an empty
+    cell is the mean, and 1 in another column if the recipe marks those of its column. A category
+    has a column for each of its values. Values that the recipe does not know are left out.
     """
     blocks = [*bags]
     names = []
@@ -176,10 +171,13 @@ def _moved(cells: Cells, recipe: Recipe) -> list[str]:
     """Sentences on columns of numbers whose mean is far from the earlier one."""
     values = _standardised(cells, recipe)
     is_far = (values.mean().abs() > 1) & (values.count() >= LEAST_KNOWN)
+    ranks = recipe["numbers"].get("ranks", {})
+    of_ranks = extremes.ranked(cells.numbers, ranks).mean()
     earlier = dict(zip(values, recipe["numbers"]["mean"]))
     return [
-        f"{name}: the mean is {cells.numbers[name].mean():g}, and {earlier[name]:g} in the earlier"
-        " graph, more than a standard deviation away. Check that the unit is the same."
+        f"{name}: the mean {'rank is' if name in ranks else 'is'} {of_ranks[name]:g}, and"
+        f" {earlier[name]:g} in the earlier graph, more than a standard deviation away. Check that"
+        " the unit is the same."
         for name in values.columns[is_far]
     ]
 
@@ -366,6 +364,21 @@ def _learnt(vectoriser: TfidfVectorizer) -> Recipe:
     return {"words": words, "idf": vectoriser.idf_.tolist()}
 
 
+def _learnt_of_numbers(values: pandas.DataFrame) -> Recipe:
+    """What gives other numbers ``[V, F]`` the same features."""
+    ranks = extremes.learn(values)
+    scaled = extremes.ranked(values, ranks)
+    std = scaled.std(ddof=0).fillna(0).replace(0, 1)
+    learnt: Recipe = {"mean": [*scaled.mean().fillna(0)], "std": [*std]}
+    missing = values.isna().sum()
+    marked = missing[(missing >= LEAST_MISSING) & (missing < len(values))]
+    if ranks:
+        learnt["ranks"] = ranks
+    if len(marked):
+        learnt["missing"] = [*marked.index]
+    return learnt
+
+
 def _shown(cells: Sequence[str], name: str) -> Iterator[str]:
     """Texts whose number displays of progress show."""
     progress.doing(name, 0.8)
@@ -380,8 +393,11 @@ def _counted_by(vectoriser: TfidfVectorizer, learnt: Recipe, cells: Sequence[str
 
 
 def _standardised(cells: Cells, recipe: Recipe) -> pandas.DataFrame:
-    """Standardised numbers ``[V, F]`` with NaN for an empty cell."""
-    return (cells.numbers - recipe["numbers"]["mean"]) / recipe["numbers"]["std"]
+    """Standardised numbers or ranks ``[V, F]`` with NaN for an empty cell."""
+    learnt = recipe["numbers"]
+    # Recipes of earlier versions have no ranks.
+    scaled = extremes.ranked(cells.numbers, learnt.get("ranks", {}))
+    return (scaled - learnt["mean"]) / learnt["std"]
 
 
 def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFrame:

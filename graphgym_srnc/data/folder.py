@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 TEXT = 2000  # longest text that a node keeps to be shown, in characters
 MOST = 0.8  # share of the labels from which one of three classes or more may mean "no label"
-TELLING = 30  # number of links between labelled nodes from which their homophily is printed
 MANY_SINGLE = 0.1  # share of nodes without a link from which a remedy is named
 LOW = " If you expected more, check that the links name the right ids."
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
@@ -190,8 +189,8 @@ def parent(folder: Path) -> dict[str, Any]:
     """The run from which ``discover`` wrote a graph folder; empty if it did not.
 
     ``run`` is the path of the run as the user gave it, ``changed`` are the nodes that got another
-    label, ``unchanged`` is what :func:`~graphgym_srnc.train.held_out.unchanged` says of the others,
-    and ``unknown`` of the ``nodes`` were predicted as unknown.
+    label, ``unchanged`` is what :func:`~graphgym_srnc.train.held_out.unchanged` says of others that
+    are judged, and ``unknown`` of the ``nodes`` were predicted as unknown.
 
     Raises:
         InputError: the file cannot be read.
@@ -216,7 +215,9 @@ def summary(graph: Graph) -> list[str]:
     shown = listed([f"{name} {count:,}" for name, count in sizes.most_common()], SHOWN)
     parts = Counter(filter(None, graph.split or ()))
     ends = labels[pairs[:, (labels != "")[pairs].all(0)]]
-    same = float((ends[0] == ends[1]).mean()) if ends.size else 0.0
+    between = ends.shape[1] // 2
+    same = float((ends[0] == ends[1]).mean()) if between else 0.0
+    low = LOW if same < edges.LEAST_SAME else ""
     single = nodes - int(np.count_nonzero(np.bincount(pairs[0], minlength=nodes)))
     bare = int((np.diff(graph.features.indptr) == 0).sum())
     (most, count), *_ = [*sizes.most_common(1), ("", 0)]
@@ -236,8 +237,8 @@ def summary(graph: Graph) -> list[str]:
         f"classes with fewer than 5 labels: {listed(rare, 5)}": rare,
         f"{100 * share:.0f} % of the labels are {most!r}. If this means 'no label', empty these"
         " cells.": len(sizes) > 2 and share > MOST,
-        f"{100 * same:.1f} % of the {counted(ends.shape[1] // 2, 'link')} between labelled nodes"
-        f" join nodes of the same class.{LOW if same < 0.5 else ''}": ends.size >= 4 * TELLING,
+        f"{100 * same:.1f} % of the {counted(between, 'link')} between labelled nodes"
+        f" join nodes of the same class.{low}": between >= edges.TELLING,
     }
     return [*_on_texts_and_ids(graph), *(line for line, holds in lines.items() if holds)]
 

@@ -19,6 +19,7 @@ from graphgym_srnc.data import (
     classes,
     columns,
     connect,
+    extremes,
     features,
     header,
     labels,
@@ -39,7 +40,7 @@ USES |= {"categories": "categories", "url": "web addresses", "link_by": "links"}
 EMPTY_CELLS = {"numbers": "counted as the mean", "categories": "of no category"}
 WORD_OF_ID = re.compile(r"[^\W\d_]{3,}")
 LEAST_NEW = 0.25  # share of the nodes whose ids contain words that their texts lack
-SHOWN = 10  # columns whose empty cells are counted in print
+SHOWN = 10  # columns whose empty cells or extreme numbers are told in print
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
 LOOKED_AT = 10_000  # first cells of numbers that tell whether they may be versions
 PROBED = 100  # first cells of a text that tell whether it may hold numbers
@@ -276,8 +277,20 @@ def _learnt(given: Given, nodes: Nodes) -> features.Made:
         given.chosen.append(f"parts of words: {count} of three letters, since the texts are short")
     if made.cells.texts is not None:
         _tell_words_of_ids(given, nodes, made.cells.texts)
+    _tell_extremes(given, made)
     _tell_odd_columns(given, nodes)
     return made
+
+
+def _tell_extremes(given: Given, made: features.Made) -> None:
+    """Tell which columns of numbers have extreme values, so that their ranks are features."""
+    names = [*made.recipe.get("numbers", features.NO_NUMBERS).get("ranks", ())]
+    for name in names[:SHOWN]:
+        line, should_check = extremes.on_column(made.cells.numbers[name])
+        (given.problems if should_check else given.notes).append(line)
+    more = len(names) - SHOWN
+    if more > 0:
+        given.notes.append(f"{counted(more, 'more column')} of ranks, since numbers are extreme")
 
 
 def _tell_odd_columns(given: Given, nodes: Nodes) -> None:

@@ -286,12 +286,17 @@ def on_unknown(frame: pandas.DataFrame | None) -> list[str]:
     """A sentence on nodes of a ``table`` predicted as unknown that are likely of a known class."""
     if frame is None or "p_known" not in frame:
         return []
-    unknown = frame["class"] == UNKNOWN
-    doubtful = int((unknown & (frame["p_known"] > 0.5)).sum())
+    p_known = frame.loc[frame["class"] == UNKNOWN, "p_known"]
+    doubtful = int((p_known > 0.5).sum())
     if not doubtful:
         return []
+    count = f"{counted(len(p_known), 'node')} predicted as {UNKNOWN}"
+    mean = 1 - p_known.mean()
+    text = f"{doubtful:,} of {count} are more likely of some known class (p_known above 0.5)"
+    if mean < 0.5:
+        text = f"{count}: P({UNKNOWN}) is {mean:.2f} on average, so most are probably of"
+        text += " known classes"
     return [
-        f"{doubtful:,} of {counted(int(unknown.sum()), 'node')} predicted as {UNKNOWN} are more"
-        f" likely of some known class (p_known above 0.5), but {UNKNOWN} is more likely than each"
-        " of them. Treat these nodes as uncertain; best_known_class has the likeliest class."
+        f"{text}. {UNKNOWN.capitalize()} is likelier than each known class, but not than all"
+        " together. Treat these nodes as uncertain; best_known_class has the likeliest class."
     ]

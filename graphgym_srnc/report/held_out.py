@@ -259,9 +259,9 @@ def on_same_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
     if not before or not now:
         return []
     text = (
-        f"Of the labels that did not change, {parent['run']} predicted"
-        f" {100 * before['accuracy']:.1f} % right, and not as unknown, and this run"
-        f" {100 * now['accuracy']:.1f} % of {now['labels']:,}."
+        f"Of these {result['held_out']['labels']:,} held-out labels, {now['labels']:,} did not"
+        f" change: {parent['run']} predicted {100 * before['accuracy']:.1f} % of them right, and"
+        f" this run {100 * now['accuracy']:.1f} %, {AS_KNOWN}."
     )
     if now["accuracy"] >= before["low"]:
         return [text]

@@ -83,6 +83,8 @@ def line(result: records.Result) -> str:
     validation = "no validation nodes"
     if "micro_f1" in result["val"]:
         validation = f"validation {100 * result['val']['micro_f1']:.1f} %"
+    elif result["held_out"]:  # the share that ``held_out.accuracy`` prints
+        validation = f"held-out labels {100 * result['held_out']['accuracy']:.1f} % right"
     elif "held_out_accuracy" in first:
         validation = f"held-out labels {100 * first['held_out_accuracy']:.1f} % right"
     text = (

@@ -12,18 +12,16 @@ from typing import Any, Mapping, NamedTuple, Sequence
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from graphgym_srnc.core.task import HIDDEN, ShiftTask
 from graphgym_srnc.core.text import counted, listed
-from graphgym_srnc.data.describe import few_labels, known_names, label_counts
+from graphgym_srnc.data.describe import few_labels, known_names, label_counts, same_class
+from graphgym_srnc.data.edges import CHUNK, LEAST_SAME, TELLING
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.train.held_out import FEW
 from graphgym_srnc.train.metrics import detection_scores, expected_calibration_error, reliability
 from graphgym_srnc.train.trainer import predict_sets
 
-CHUNK = 2**20  # number of edges that are read at a time
-MIN_EDGES = 30  # edges between labelled nodes that are needed to estimate the homophily
 FEW_UNKNOWN = 10  # unknown test nodes below which their scores say little
 NONE = 1e-12  # a share of at most this is 0
 FEW_LABELLED = 0.2  # share of labelled nodes above which no class should have many others
@@ -53,7 +51,7 @@ CAUSE = (
 CHECKS = (
     Check(
         "homophily",
-        0.5,
+        LEAST_SAME,
         math.inf,
         "homophily",
         "Only {percent} of the {labelled_edges:.0f} edges between labelled nodes join nodes of the"
@@ -181,7 +179,7 @@ def judge(method: Method, task: ShiftTask, first: Tensor | None = None) -> dict[
 
     figures = {f"{name}_ece": expected_calibration_error(c) for name, c in curves.items()}
     same, edges = homophily(task)
-    if edges >= MIN_EDGES:
+    if edges >= TELLING:
         figures |= {"homophily": same, "labelled_edges": edges}
     if task.source is task.target:
         figures |= label_locality(task, predicted)
@@ -362,30 +360,10 @@ def homophily(task: ShiftTask) -> tuple[float, int]:
         label = torch.full((graph.num_nodes,), HIDDEN, device=graph.y.device)
         label[nodes] = graph.y[nodes]
         label[label == task.num_known] = HIDDEN
-        of_graph, count = _same_class(graph, label)
+        of_graph, count = same_class(graph, label)
         same += of_graph
         edges += count
     return same / max(edges, 1), edges
-
-
-def _same_class(graph: Data, label: Tensor) -> tuple[float, int]:
-    """Numbers of edges between labelled nodes ``[V]``: those that join one class, and all.
-
-    With weights, the first number is the share of the weight times the second.
-    """
-    labelled = label >= 0
-    same = total = 0.0
-    count = 0
-    for place, pairs in enumerate(graph.edge_index.split(CHUNK, 1)):
-        between = labelled[pairs].all(0) & (pairs[0] < pairs[1])
-        a, b = label[pairs[:, between]]
-        weight = torch.ones(len(a), device=label.device)
-        if graph.edge_weight is not None:
-            weight = graph.edge_weight[place * CHUNK :][: len(between)][between]
-        same += float(weight[a == b].sum(dtype=torch.double))
-        total += float(weight.sum(dtype=torch.double))
-        count += len(a)
-    return count * same / total if count else 0.0, count
 
 
 def label_locality(task: ShiftTask, predicted: Tensor) -> dict[str, float]:

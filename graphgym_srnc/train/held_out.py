@@ -60,13 +60,12 @@ def judge(
         from ``accuracy`` by an exact McNemar test. ``classes`` has, by name of each class, its
         number of ``labels`` and how many are ``right``. ``small_components`` has these two for
         nodes in components of at most 5 nodes, and the ``mean_probability`` that the method gives
-        its classes of other such nodes. ``unchanged`` is :func:`unchanged`. The result is empty
-        without such labels.
+        its classes of other such nodes. ``unchanged`` is :func:`unchanged` of the judged labels.
+        The result is empty without such labels.
     """
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
         return {}
-    same = _unchanged(found, changed)
     excluded = torch.isin(found.nodes, found.nodes.new_tensor([*chosen]))
     if excluded.all():
         return {}
@@ -95,7 +94,7 @@ def judge(
         },
         "small_components": _in_small_components(method, task, found),
         "checked": int(torch.isin(found.nodes, found.nodes.new_tensor([*checked])).sum()),
-        "unchanged": same,
+        "unchanged": _unchanged(found, changed),
     }
 
 
