@@ -48,7 +48,7 @@ def test_extreme_numbers_become_standardised_ranks_and_others_stay_numbers():
     assert graph.feature_names == ["mass", "size", "mass is missing"]
     np.testing.assert_allclose(graph.x[:, :2], expected, atol=1e-6)
     (note,) = [note for note in graph.notes if "rank" in note]
-    one = f"one is {np.nanmax(mass):g} and the median is {np.nanmedian(mass):g}."
+    one = f"one number is {np.nanmax(mass):g} and the median is {np.nanmedian(mass):g}."
     assert note == f"mass: the feature is the rank of each number, since {one}"
 
 

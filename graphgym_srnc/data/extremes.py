@@ -52,7 +52,7 @@ def on_column(cells: pandas.Series) -> tuple[str, bool]:
     is_it = known == extreme
     rank = f"{cells.name}: the feature is the rank of each number, since"
     if is_it.sum() < LEAST_REPEATED or distance.max() <= ISOLATED * distance[~is_it].max():
-        return f"{rank} one is {extreme:g} and the median is {median:g}.", False
+        return f"{rank} one number is {extreme:g} and the median is {median:g}.", False
     low, high = known[~is_it].agg(["min", "max"])
     return (
         f"{rank} {counted(int(is_it.sum()), 'cell')} are {extreme:g}, and all others lie between"
