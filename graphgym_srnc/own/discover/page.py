@@ -34,6 +34,8 @@ LONGEST_LABEL = 30  # letters of a label on the map
 SIDE = 2**16 - 1  # coordinates are whole numbers from 0 to this, by the longer side of the map
 GAP = 0.3  # least distance of most dots, in sides of the square that each would have of the map
 BLOB = 2 * embedding.CELLS  # cells per side in which a dense place without a label is found
+NEAR = SIDE / embedding.CELLS  # distance of a label up to which a place needs no other one
+SAME = SIDE / 4  # the same for nodes of its group, which a large group spreads over
 LARGE = 0.013  # least share of the nodes in such a place
 RAMP = ["#2C7BB6", "#7FB6D6", "#C9B458", "#F0954A", "#C7361B"]  # P(unknown) from 0 to 1 in fifths
 NEIGHBOURS = 12  # neighbours kept of a node
@@ -265,8 +267,8 @@ def _more_marks(
     """Labels of dense places far from all others: the largest group there, or two if mixed."""
     found: list[list[Any]] = []
     free = drawn < len(texts)
-    for where in [mark[:2] for mark in marks]:
-        free &= _is_far(places, where)
+    for *where, group in [mark[:3] for mark in marks]:
+        free &= _is_far(places, where, np.where(drawn == group, SAME, NEAR))
     while free.any():
         near = np.flatnonzero(free)[embedding.densest(places[free], SIDE / BLOB)]
         if len(near) < LARGE * len(places):
@@ -278,12 +280,12 @@ def _more_marks(
         text = f"mixed: {texts[first]}, {texts[others[0]]}" if is_mixed else texts[first]
         found.append([*where, first, text, False, len(near)])
         free[near] = False
-        free &= _is_far(places, where)
+        free &= _is_far(places, where, np.where(drawn == first, SAME, NEAR))
     return found
 
 
-def _is_far(places: np.ndarray, where: Sequence[int]) -> np.ndarray:
-    return np.hypot(*(places - where).T) > SIDE / embedding.CELLS
+def _is_far(places: np.ndarray, where: Sequence[int], least: np.ndarray) -> np.ndarray:
+    return np.hypot(*(places - where).T) > least
 
 
 def _reasons(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
