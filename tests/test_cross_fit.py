@@ -8,7 +8,12 @@ import torch
 from torch import nn
 
 from graphgym_srnc.losses.prior import black_box_weights
-from graphgym_srnc.methods.shared.cross_fit import Fold, HeldOut, cross_fit
+from graphgym_srnc.methods.shared.cross_fit import (
+    Fold,
+    HeldOut,
+    cross_fit,
+    folds,
+)
 
 
 class Known(nn.Module):
@@ -36,10 +41,10 @@ def test_each_label_is_held_out_once():
         return Known(torch.zeros(1, 1, 4))
 
     torch.manual_seed(0)
-    folds = cross_fit(fit, train, labels, 47)
-    assert sorted(torch.cat([fold.held_out for fold in folds]).tolist()) == train.tolist()
-    assert len(folds) == 5
-    for fold, (nodes, classes) in zip(folds, seen):
+    made = cross_fit(fit, train, labels, 47)
+    assert sorted(torch.cat([fold.held_out for fold in made]).tolist()) == train.tolist()
+    assert len(made) == 5
+    for fold, (nodes, classes) in zip(made, seen):
         both = torch.cat([fold.train, fold.held_out])
         assert sorted(both.tolist()) == train.tolist()
         assert torch.equal(fold.train, nodes) and torch.equal(fold.labels, classes)
@@ -50,7 +55,19 @@ def test_each_label_is_held_out_once():
 
     torch.manual_seed(0)
     few = cross_fit(fit, train, labels, 15)
-    assert len(few) == 2 and torch.equal(few[1].held_out, folds[1].held_out)
+    assert len(few) == 2 and torch.equal(few[1].held_out, made[1].held_out)
+
+
+def test_a_random_sample_is_divided_as_it_was_drawn():
+    labels = torch.repeat_interleave(torch.arange(4), torch.tensor([100, 60, 30, 10]))
+    draw = np.random.default_rng(0)
+    torch.manual_seed(0)
+    first = torch.stack([folds(labels, 5) == 0 for _ in range(400)]).double()
+    assert set(first.sum(1).tolist()) == {40.0}
+    of_class = first[:, :100].sum(1)
+    expected = draw.hypergeometric(100, 100, 40, 4000)
+    assert of_class.mean() == pytest.approx(20, abs=0.6)
+    assert of_class.std() == pytest.approx(expected.std(), rel=0.15)
 
 
 def held_out(num_folds: int = 2, num_nodes: int = 40, counts=(9, 3, 4)) -> HeldOut:

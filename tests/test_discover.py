@@ -522,6 +522,19 @@ def test_a_cluster_of_two_topics_has_two_parts(graph):
     assert not any(row.parts for row in single.new) and single.discovery.classes == [*"345"]
 
 
+def test_a_small_mixed_cluster_has_parts():
+    # Halves of so few nodes agree less than those of a large cluster.
+    draw = torch.Generator().manual_seed(2)
+    topic = torch.arange(3).repeat_interleave(torch.tensor([16, 14, 10]))
+    state = torch.eye(3, 16)[topic] + 0.3 * torch.randn(40, 16, generator=draw)
+    often = torch.arange(60)[None] // 20 == topic[:, None]
+    words = torch.rand(40, 60, generator=draw) < torch.where(often, 0.3, 0.05)
+    found = number.parts(state, words.double().numpy(), torch.arange(40))
+    counts = torch.stack([topic[part].bincount(minlength=3) for part in found])
+    assert sorted(counts.argmax(1).tolist()) == [0, 1, 2]
+    assert (counts.amax(1) / counts.sum(1)).min() > 0.75
+
+
 @pytest.mark.usefixtures("few_numbers")
 def test_a_part_has_a_name_of_its_own(graph):
     p = posterior_of(graph)

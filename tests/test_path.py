@@ -103,6 +103,10 @@ def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_gl
     # The printed command replaces no earlier predictions.
     (after,) = (line for line in second.splitlines() if "graphgym-srnc predict" in line)
     told(after.partition("#")[0].removeprefix("  graphgym-srnc "))
+    (compared,) = (line for line in second.splitlines() if "graphgym-srnc discover" in line)
+    assert " --since results/first " in compared
+    told_since = told(compared.partition("#")[0].removeprefix("  graphgym-srnc "))
+    assert "classes over time" in told_since
     final = pandas.read_csv("predictions-2.csv").set_index("id")["class"]
     stars = final.index[final == "stars"]
     assert (final[hidden.index] == "stars").mean() > 0.7

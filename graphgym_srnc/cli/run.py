@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import Mapping, Sequence
 
 from graphgym_srnc.cli import arguments
@@ -154,9 +155,18 @@ def _next_commands(
     commands.append(f"graphgym-srnc predict {place} --out {out}  # class of each node")
     if cfg.dataset.format == "file" and cfg.file.open_set or _finds_unknown(results):
         out = arguments.unused("discovery.html")
-        commands.append(f"graphgym-srnc discover {place} --out {out}  # candidates for new classes")
+        command = f"graphgym-srnc discover {place}{_since(cfg)} --out {out}"
+        commands.append(f"{command}  # candidates for new classes")
     others = held_out.alternatives(results[min(results)]) if results else []
     return commands + [_command_of(args, experiment, other) for other in others]
+
+
+def _since(cfg: CfgNode) -> str:
+    """The option that compares with the run whose nodes got labels, if it is still there."""
+    if cfg.dataset.format != "file":
+        return ""
+    earlier = folder.parent(own_graph(cfg)).get("run", "")
+    return f" --since {shlex.quote(earlier)}" if earlier and Path(earlier).is_dir() else ""
 
 
 def _finds_unknown(results: Mapping[int, Result]) -> bool:

@@ -57,13 +57,25 @@ def cross_fit(
 
 
 def folds(labels: Tensor, count: int) -> Tensor:
-    """Fold ``[n]`` of each labelled node, ``0`` to ``count - 1``, drawn within each class."""
+    """Fold ``[n]`` of each labelled node, ``0`` to ``count - 1``, at random.
+
+    They are drawn across all labels, as labels were from all nodes: a class that has too many by
+    chance would have too many in each fold drawn within classes, and held-out nodes would seem more
+    certain than unlabelled ones. Labels that were drawn per class get folds within each class.
+    """
     fold = torch.empty_like(labels)
-    for members in ((labels == k).nonzero().ravel() for k in labels.unique()):
+    within = labels if drawn_per_class(labels) else torch.zeros_like(labels)
+    for members in ((within == k).nonzero().ravel() for k in within.unique()):
         order = members[torch.randperm(len(members), device=labels.device)]
         # Each class starts in another fold, so that small classes do not all share the first.
         fold[order] = (torch.arange(len(order), device=labels.device) + int(members[0])) % count
     return fold
+
+
+def drawn_per_class(labels: Tensor) -> bool:
+    """Whether most classes of labels ``[n]`` have equally many, give or take one."""
+    counts = labels.unique(return_counts=True)[1]
+    return bool(2 * (counts >= counts.max() - 1).sum() > len(counts))
 
 
 def ranks_in(pool: Tensor, scores: Tensor) -> Tensor:
@@ -125,12 +137,11 @@ class HeldOut:
     def class_ratios(self, pool: Tensor) -> Tensor:
         """Share of each class in the pool, divided by that among labels, ``[N]``.
 
-        It is 1 unless most classes have equally many labels, which were then drawn per class, and
-        the predicted shares of classes differ significantly between the pool and held-out nodes.
+        It is 1 unless labels were drawn per class, and the predicted shares of classes differ
+        significantly between the pool and held-out nodes.
         """
-        counts = self.labels.bincount(minlength=self.num_known)
         ones = torch.ones(self.num_known, device=pool.device)
-        if 2 * (counts - counts.max() >= -1).sum() <= self.num_known:
+        if not drawn_per_class(self.labels):
             return ones
         predicted = self.held_out(self.log_p).argmax(1)
         in_pool = torch.cat([log_p[pool].argmax(1) for log_p in self.log_p])

@@ -27,7 +27,7 @@ EVEN = 0.1  # relative difference below which numbers fit about equally well, an
 PRIOR = 200.0  # size of the Dirichlet prior of the words of a cluster, in occurrences
 # Of the parts of a cluster, see parts():
 MOST_PARTS = 4
-STABLE = 0.8
+STABLE = 0.6
 SMALLEST = 30
 LEAST_PART = 5
 
