@@ -640,7 +640,7 @@ def test_why_says_that_nothing_alone_changes_a_prediction(loaded):
     for shown in (told(0.0011), told(0.0001, (found.label + 1) % 3)):
         assert "without the link to" in shown and "were missing: column 7" in shown
         assert "No single" not in shown
-    alone = told(0.5, neighbours={}, links=[], words=[])
+    alone = told(0.5, neighbours={}, links=[], words=[], steps={})
     assert "It has no links." in alone and " link" not in alone.replace("no links", "")
     for features, links, needed in ((0.1, 0.2, "features"), (0.2, 0.1, "links"), (0.1, 0.1, "")):
         effects = {"without_features": features, "without_links": links}
