@@ -17,7 +17,9 @@ from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
 
 MOST_CLASSES = 10_000  # scores and confusion matrices of more do not fit into memory
-VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight")  # what a method may see of a graph
+CHOSEN = "chosen_mask"
+# What a method may see of a graph.
+VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight", CHOSEN)
 HIDDEN = -1  # label of a node whose class is hidden from the method
 
 
@@ -57,8 +59,10 @@ class ShiftTask(LabelSpace):
     """Source and target graph, node index sets and label space of one scenario.
 
     Both graphs have ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``, and may have
-    ``edge_weight`` ``[E]``. Labels are ``0 .. num_known - 1``, and ``num_known`` for the unknown
-    class. Graphs may also have ``y_true`` ``[V]``, the original classes, which only reports read.
+    ``edge_weight`` ``[E]`` and ``chosen_mask`` ``[V]``: nodes that have a label because of what a
+    model predicted for them, so that they are no random sample. Labels are
+    ``0 .. num_known - 1``, and ``num_known`` for the unknown class. Graphs may also have ``y_true``
+    ``[V]``, the original classes, which only reports read.
 
     Args:
         name: the scenario and the data set, for example ``open_set/Cora``.

@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 import torch
 
+from graphgym_srnc.core.task import CHOSEN
 from graphgym_srnc.core.text import tell_once
 from graphgym_srnc.data import edges as links
 from graphgym_srnc.data import labels as label_words
@@ -37,6 +38,10 @@ def read(
         label_words.check_parts(parts, range(len(x)), split.name)
     found = [part for part in label_words.PARTS if part in parts]
     masks = {f"{part}_mask": torch.tensor([own == part for own in parts]) for part in found}
+    chosen = of_origin(origins(labels.parent if labels else None), *label_words.CHOSEN)
+    if chosen:
+        masks[CHOSEN] = torch.zeros(len(x), dtype=torch.bool)
+        masks[CHOSEN][sorted(chosen)] = True
     held = [part in label_words.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
     return {"x": x, "y": y, **_edges(edges, len(x)), **masks}, classes

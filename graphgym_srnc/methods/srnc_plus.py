@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
-from graphgym_srnc.core.task import HIDDEN, ShiftTask, Sizes
+from graphgym_srnc.core.task import CHOSEN, HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity, newman_resolution
 from graphgym_srnc.losses.prior import UnknownEvidence, posterior_correlation, unknown_evidence
@@ -290,10 +290,28 @@ class SRNCPlus(ClusterMethod):
 
         with random_draws_apart(self.task.device):
             enough = MAX_HELD_OUT if self.task.one_graph else MAX_ON_SOURCE
-            folds = cross_fit(fit, self.task.train, self.labels, enough)
+            folds = cross_fit(fit, self.labelled, self.labels, enough, self.never_held_out)
         held_out = HeldOut(folds, self.source, self.task.num_known)
         self.evidence.weight.copy_(held_out.weight)
         return held_out
+
+    @property
+    def chosen(self) -> Tensor:
+        """Labels of nodes that were chosen and are no random sample, ``[n]``; see ``ShiftTask``.
+
+        If all are, none is.
+        """
+        none = torch.zeros_like(self.task.source.y, dtype=torch.bool)
+        chosen = self.task.source.get(CHOSEN, none)[self.labelled]
+        return chosen & ~chosen.all()
+
+    @property
+    def never_held_out(self) -> Tensor:
+        """Labels of chosen nodes, ``[n]``, but for those of a class that has no others.
+
+        If these were not held out, too, its nodes would be taken for unknown.
+        """
+        return self.chosen & torch.isin(self.labels, self.labels[~self.chosen])
 
     def learn_validation(self, label: Tensor) -> dict[str, float]:
         """Keep the labels of validation nodes; those of one graph decide before any iteration."""
@@ -363,18 +381,17 @@ class SRNCPlus(ClusterMethod):
 
     def test_unknown(self, held_out: HeldOut) -> dict[str, float]:
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
-        posteriors = self.first.posteriors(self.task.target)
-        scores = []
-        for fold, log_p in zip(held_out.folds, held_out.log_p):
-            flat = log_p / held_out.weight.sum()
-            self.first.count_labels(posteriors, flat, fold.train, fold.labels)
-            scores.append(self.first(flat, self.target, posteriors))
+        scores = self.scores_of_folds(held_out)
         ranks = held_out.ranks(scores, self.task.pool)
         self.class_ratio = held_out.class_ratios(self.task.pool)
         correct = held_out.correct(held_out.log_p)
         weight = self.class_ratio[held_out.labels]
         found = unknown_evidence(ranks, weight, correct)
-        p_value = low_rank_p_value(ranks, weight)
+        # Labels of a class that were all chosen are no random sample of it.
+        drawn = self.labels[~self.chosen].unique()
+        tested = torch.isin(held_out.labels, drawn)
+        among_drawn = held_out.ranks(scores, self.task.pool, drawn)
+        p_value = low_rank_p_value(among_drawn[tested], weight[tested])
         figures = {"least_unknown_share": found.least_share, "low_ranks_p_value": p_value}
         if TESTS * p_value > SIGNIFICANT:
             of_groups = self.test_groups()
@@ -387,13 +404,23 @@ class SRNCPlus(ClusterMethod):
         if self.abstain and not is_clear:
             self.change(finds_unknown=False)
             self.reported.append("unknown share")
-            self.warn_of_no_sign(p_value, len(ranks))
+            self.warn_of_no_sign(p_value, int(tested.sum()))
             return figures
         self.choose_share(found)
         self.count_kept(ranks, correct)
         if self.plan.adapts and not self.rounds:
             self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
+
+    def scores_of_folds(self, held_out: HeldOut) -> list[Tensor]:
+        """First scores of all nodes, ``[V]``, by the classifiers and labels of each fold."""
+        posteriors = self.first.posteriors(self.task.target)
+        scores = []
+        for fold, log_p in zip(held_out.folds, held_out.log_p):
+            flat = log_p / held_out.weight.sum()
+            self.first.count_labels(posteriors, flat, fold.train, fold.labels)
+            scores.append(self.first(flat, self.target, posteriors))
+        return scores
 
     def warn_of_no_sign(self, p_value: float, count: int) -> None:
         """Say that no node is predicted as unknown, and what ``count`` labels may not show."""
@@ -409,7 +436,8 @@ class SRNCPlus(ClusterMethod):
         """
         graph = copy.copy(self.task.target).cpu()
         label = torch.full((graph.num_nodes,), HIDDEN)
-        label[self.labelled.cpu()] = self.labels.cpu()
+        drawn = ~self.never_held_out
+        label[self.labelled[drawn].cpu()] = self.labels[drawn].cpu()
         known = self.known_logits(self.task.target).softmax(1).cpu()
         groups = Scan(best_topics(graph, label), known, label).groups()
         return groups[0].p_value if groups else 1.0
@@ -540,8 +568,8 @@ class SRNCPlus(ClusterMethod):
 
     def make_twins(self) -> list[SRNCPlus]:
         """A trained twin without each half of the labels; one, if it leaves out enough of them."""
-        half = folds(self.labels, 2)
-        enough = len(half) >= 2 * ENOUGH
+        half = folds(self.labels, 2, self.never_held_out)
+        enough = (half >= 0).sum() >= 2 * ENOUGH
         twins = [self.twin(half != number) for number in range(1 if enough else 2)]
         for twin in twins:
             twin.train_evidence(twin.evidence, twin.labelled, twin.labels)

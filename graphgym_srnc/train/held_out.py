@@ -51,9 +51,9 @@ def judge(
         changed: nodes whose label an earlier run did not have.
 
     Returns:
-        ``labels`` is the number of held-out labels, ``of`` that of all labels of known classes, and
-        ``chosen`` that of held-out labels that are not judged, and ``checked`` that of judged ones
-        that the user checked.
+        ``labels`` is the number of held-out labels, ``of`` that of all labels of known classes,
+        ``chosen`` that of those of ``chosen`` nodes, and ``checked`` that of judged ones that the
+        user checked.
         ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval.
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
@@ -75,10 +75,12 @@ def judge(
     if with_linear:
         alone |= linear_controls(method.prepared(task.source), task, found)
     total = len(correct)
+    labelled = torch.cat([task.train, task.val])
+    labelled = labelled[task.source.y[labelled] < task.num_known]
     return {
         "labels": total,
-        "chosen": int(excluded.sum()),
-        "of": int((task.source.y[torch.cat([task.train, task.val])] < task.num_known).sum()),
+        "chosen": int(torch.isin(labelled, labelled.new_tensor([*chosen])).sum()),
+        "of": len(labelled),
         **_share(correct.sum(), total),
         "as_known": _share(correct.sum() * found.kept, total),
         "alone": {

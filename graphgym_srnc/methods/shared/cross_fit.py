@@ -35,7 +35,11 @@ class Fold(NamedTuple):
 
 
 def cross_fit(
-    fit: Callable[[Tensor, Tensor], Evidence], train: Tensor, labels: Tensor, enough: int
+    fit: Callable[[Tensor, Tensor], Evidence],
+    train: Tensor,
+    labels: Tensor,
+    enough: int,
+    always: Tensor | None = None,
 ) -> list[Fold]:
     """Up to five mixtures of classifiers, each trained without a fifth of the labels.
 
@@ -43,29 +47,31 @@ def cross_fit(
         fit: returns classifiers that learned labelled nodes and their classes.
         train, labels: labelled nodes and their classes, ``[n]``.
         enough: number of held-out labels after which no further mixture is trained.
+        always: which labels every mixture learns, ``[n]``; None = none.
     """
     made: list[Fold] = []
-    fold = folds(labels, FOLDS)
+    fold = folds(labels, FOLDS, always)
     for number in range(FOLDS):
         learned = fold != number
         left = ~learned
         evidence = fit(train[learned], labels[learned])
         made.append(Fold(evidence, train[learned], labels[learned], train[left], labels[left]))
-        if (fold <= number).sum() >= enough:
+        if ((fold >= 0) & (fold <= number)).sum() >= enough:
             break
     return made
 
 
-def folds(labels: Tensor, count: int) -> Tensor:
-    """Fold ``[n]`` of each labelled node, ``0`` to ``count - 1``, at random.
+def folds(labels: Tensor, count: int, always: Tensor | None = None) -> Tensor:
+    """Fold ``[n]`` of each labelled node, ``0`` to ``count - 1``, at random; -1 where ``always``.
 
     They are drawn across all labels, as labels were from all nodes: a class that has too many by
     chance would have too many in each fold drawn within classes, and held-out nodes would seem more
     certain than unlabelled ones. Labels that were drawn per class get folds within each class.
     """
-    fold = torch.empty_like(labels)
-    within = labels if drawn_per_class(labels) else torch.zeros_like(labels)
-    for members in ((within == k).nonzero().ravel() for k in within.unique()):
+    fold = torch.full_like(labels, -1)
+    drawn = labels >= 0 if always is None else ~always
+    within = torch.where(drawn, labels if drawn_per_class(labels[drawn]) else 0, -1)
+    for members in ((within == k).nonzero().ravel() for k in within[drawn].unique()):
         order = members[torch.randperm(len(members), device=labels.device)]
         # Each class starts in another fold, so that small classes do not all share the first.
         fold[order] = (torch.arange(len(order), device=labels.device) + int(members[0])) % count
@@ -129,10 +135,20 @@ class HeldOut:
             (self.parts[0].argmax(1) == self.labels).float(),
         )
 
-    def ranks(self, scores: Sequence[Tensor], pool: Tensor) -> Tensor:
-        """Share of the pool with a lower score than each held-out node, ``[m]``."""
-        parts = zip(scores, self.folds)
-        return torch.cat([ranks_in(score[pool], score[fold.held_out]) for score, fold in parts])
+    def ranks(
+        self, scores: Sequence[Tensor], pool: Tensor, classes: Tensor | None = None
+    ) -> Tensor:
+        """Share of the pool with a lower score than each held-out node, ``[m]``.
+
+        Of the pool, only nodes that are predicted as one of some ``classes`` count, if given.
+        """
+        found = []
+        for score, log_p, fold in zip(scores, self.log_p, self.folds):
+            others = score[pool]
+            if classes is not None:
+                others = others[torch.isin(log_p[pool].argmax(1), classes)]
+            found.append(ranks_in(others, score[fold.held_out]))
+        return torch.cat(found)
 
     def class_ratios(self, pool: Tensor) -> Tensor:
         """Share of each class in the pool, divided by that among labels, ``[N]``.

@@ -207,11 +207,10 @@ def labels(
 ) -> Labels:
     """The next run's labels: the existing ones, and some nodes of named clusters.
 
-    As large a share of each named cluster gets labels as of the nodes of known classes, at equal
-    distances from its most typical node to its least typical one. So the labels of the next run
-    look drawn at random, as its test for unknown nodes assumes. At least :data:`LEAST` nodes of
-    each name train, and at most half of a cluster gets labels. Validation nodes are treated alike.
-    A named part is not labelled as its cluster.
+    As many nodes of each named cluster get labels as if it were a known class, at equal distances
+    in the more typical half of the cluster, since few of these are of another class. At least
+    :data:`LEAST` nodes of each name train, and at most half of a cluster gets labels. Validation
+    nodes are treated alike. A named part is not labelled as its cluster.
 
     Validation and test nodes of no known class stay ``unknown`` outside named clusters. Inside them
     they are left out, because their class is not known.
@@ -267,7 +266,8 @@ def _label(
     """Label ``shares`` of the nodes of a cluster, and ``least`` or more of them for training."""
     train = max(least, round(shares.get("train", 0.0) * len(nodes)))
     val = round(shares.get("val", 0.0) * len(nodes))
-    chosen = _spread(nodes, min(train + val, math.ceil(len(nodes) / 2)))
+    typical = nodes[: math.ceil(len(nodes) / 2)]
+    chosen = _spread(typical, min(train + val, len(typical)))
     validates = {*_spread(chosen, round(len(chosen) * val / (train + val)))}
     for node in chosen:
         made.label[node] = name

@@ -17,7 +17,7 @@ from graphgym_srnc.api import Estimator
 from graphgym_srnc.api.estimator import limited_threads, truth
 from graphgym_srnc.api.parameters import typed
 from graphgym_srnc.core import text
-from graphgym_srnc.core.task import HIDDEN, ShiftTask
+from graphgym_srnc.core.task import CHOSEN, HIDDEN, ShiftTask
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -142,6 +142,8 @@ class Found:
         graph.y = made.label
         for part in self.parts:
             graph[f"{part}_mask"] = torch.tensor([own == part for own in made.split])
+        before = graph.get(CHOSEN, torch.zeros(graph.num_nodes, dtype=torch.bool))
+        graph[CHOSEN] = before.index_fill(0, torch.tensor(sorted(made.added)), True)
         return graph
 
 
