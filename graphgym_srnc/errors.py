@@ -195,7 +195,7 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
     forms: dict[str, str] = {}
     for known in names:
         last = re.split(r"[./]", known.lower())[-1]
-        for form in (known.lower(), last, last.removesuffix("conv")):
+        for form in (known.lower(), last, last.removesuffix("conv"), last.removeprefix("own-")):
             forms.setdefault(form, known)
     near = difflib.get_close_matches(name.lower().removeprefix("graph"), forms, 1, ALIKE)
     return f"Did you mean {forms[near[0]]}?" if near else otherwise

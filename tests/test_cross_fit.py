@@ -58,6 +58,39 @@ def test_each_label_is_held_out_once():
     assert len(few) == 2 and torch.equal(few[1].held_out, made[1].held_out)
 
 
+def test_some_labels_are_in_no_fold():
+    labels = torch.arange(60) % 3
+    always = torch.arange(60) >= 40
+    fold = folds(labels, 5, always)
+    assert (fold[always] == -1).all() and {*fold[~always].tolist()} == {*range(5)}
+    seen = []
+    made = cross_fit(
+        lambda nodes, classes: seen.append(nodes) or Known(torch.zeros(1, 60, 3)),
+        torch.arange(60),
+        labels,
+        40,
+        always,
+    )
+    assert len(made) == 5 and torch.cat([one.held_out for one in made]).sort().values.tolist() == [
+        *range(40)
+    ]
+    assert all(torch.isin(torch.arange(40, 60), nodes).all() for nodes in seen)
+
+
+def test_ranks_among_nodes_of_some_classes():
+    found = held_out()
+    scores = [torch.rand(40, generator=torch.Generator().manual_seed(k)) for k in range(2)]
+    pool = torch.arange(16, 40)
+    classes = torch.tensor([0, 2])
+    ranks = found.ranks(scores, pool, classes)
+    expected = []
+    for score, log_p, fold in zip(scores, found.log_p, found.folds):
+        others = [float(score[i]) for i in pool if int(log_p[i].argmax()) in (0, 2)]
+        expected += [np.mean([o < float(score[i]) for o in others]) for i in fold.held_out]
+    assert ranks.tolist() == pytest.approx(expected)
+    assert not torch.equal(ranks, found.ranks(scores, pool))
+
+
 def test_a_random_sample_is_divided_as_it_was_drawn():
     labels = torch.repeat_interleave(torch.arange(4), torch.tensor([100, 60, 30, 10]))
     draw = np.random.default_rng(0)

@@ -419,6 +419,10 @@ def test_groups_of_known_nodes_that_lack_labels():
     assert "Possibly also" not in page.render("t", found._replace(also=[]), {}, {}, [])
     *others, colours = page.map_data(found)["colourings"]
     assert colours["by"] == "few labels" and colours["pale"] == [len(found.also)]
+    count = len(found.also)
+    first = page.map_data(found)["colourings"][0]["colours"]
+    assert not {*colours["colours"][:count]} & {*first[-1 - len(found.new) : -1]}
+    assert f'<a href="#group-{found.also[0].found.number}">' in html
     sizes = [len(row.found.nodes) for row in found.also]
     assert colours["sizes"] == [*sizes, 600 - sum(sizes)]
     assert len(page.map_data(found._replace(also=[]))["colourings"]) == len(others)
@@ -741,6 +745,8 @@ def test_names_of_nodes_and_columns():
     assert shown_node(names, 1).line == "B 1: the text"
     titled = shown_node(Names(["P7"], ["A title\nand a text"]), 0)
     assert titled == (0, "P7", "A title", "and a text") and titled.line == "P7: A title: and a text"
+    passage = " ".join(["a passage"] * 20)  # too long for a title
+    assert shown_node(Names(["P7"], [f"{passage}\nPaul"]), 0)[2:] == ("", f"{passage} Paul")
     assert shown_node(Names(["a"], ["apples"]), 0).line == "a: apples"  # no repetition of an id
     assert shown_node(Names(["Tea"], ["tea, a drink"]), 0)[2:] == ("tea", "a drink")
     assert column_name(names, 2) == "z" and column_name(Names(), 2) == "feature 2"
@@ -812,9 +818,10 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
     assert all(f"{doubt[node]:.2f}" in line for node, line in zip(least, lines))
     one = feedback.Labels(made.label, made.split, {least[0]}, [least[0]])
     assert feedback.least_certain(found.named(names), one) == []
-    # They lie at equal distances from the most typical node to the least typical one.
-    gaps = np.diff([-1, *np.flatnonzero(np.isin(free, first)), len(free)])
-    assert gaps.max() <= 1.5 * len(free) / len(first) + 1
+    # They lie at equal distances in the more typical half.
+    half = -(-len(free) // 2)
+    gaps = np.diff([-1, *np.flatnonzero(np.isin(free, first)), half])
+    assert gaps.min() >= 0 and gaps.max() <= 1.5 * half / len(first) + 1
     # Unknown nodes that the user knows of stay unknown, but for those inside a named cluster.
     unknown = np.flatnonzero(label == "unknown")
     assert len(unknown)
@@ -1056,6 +1063,7 @@ def test_discovery_from_python(graph, tmp_path):
     rust = [node for node, label in enumerate(made.y) if label == "rust" and made.train_mask[node]]
     assert {*rust} <= {*found.clusters.new[1].nodes.tolist()} and 5 <= len(rust)
     assert made.train_mask[own.train_mask].all() and own.y.count("rust") == 0
+    assert made.chosen_mask.nonzero().ravel().tolist() == rust
     assert "val_mask" not in made  # or it would have nodes of the new class alone
     every = np.arange(own.num_nodes)
     assert model.score(own, model.predict(own), every) == 1  # "unknown" is a class here

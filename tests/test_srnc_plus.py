@@ -409,6 +409,35 @@ def test_labels_judge_if_no_node_validates(monkeypatch):
     assert sum(learned[:5]) == 4 * size and learned[5] == size and size in learned[6:]
 
 
+def test_labels_of_chosen_nodes_are_learned_and_do_not_judge(monkeypatch):
+    """But for a class that has no others, which the test for unknown nodes leaves out."""
+    task = without_validation(one_graph(1))
+    chosen = torch.zeros(task.source.num_nodes, dtype=torch.bool)
+    chosen[task.train[::3]] = True
+    chosen[task.train[task.source.y[task.train] == 0]] = True
+    graph = copy.copy(task.source)
+    graph.chosen_mask = chosen
+    task = dataclasses.replace(task, source=graph, target=graph)
+    label = graph.y[task.train]
+    always = task.train[chosen[task.train] & (label != 0)]
+    judging = task.train[~chosen[task.train] | (label == 0)]
+    tested = []
+    monkeypatch.setattr(
+        srnc_plus, "low_rank_p_value", lambda ranks, weight: tested.append(len(ranks)) or 0.001
+    )
+    method = make(rounds=0, steps=2, abstain=True)
+    trainer.fit(method, task, selection="last")
+    assert sorted(method.out_of_fold.nodes.tolist()) == judging.tolist()
+    assert tested == [int((graph.y[judging] != 0).sum())]
+    assert method.twins
+    for twin in method.twins:
+        assert torch.isin(always, twin.labelled).all()
+    graph.chosen_mask = torch.ones_like(chosen)  # all are, so all judge
+    alike = make(rounds=1, steps=2)
+    trainer.fit(alike, task, selection="last")
+    assert sorted(alike.out_of_fold.nodes.tolist()) == task.train.tolist()
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_estimator_uses_every_label(num_labelled=40):
     task = one_graph(1)

@@ -63,9 +63,12 @@ def test_refuses_what_is_no_task(changes, key):
 
 
 def test_blind_shows_training_labels_only():
-    full = task(graph=graph(y_true=torch.arange(6)), info={"unseen": [2]}, oracle=task())
+    chosen = torch.arange(6) < 1
+    full = task(
+        graph=graph(y_true=torch.arange(6), chosen_mask=chosen), info={"unseen": [2]}, oracle=task()
+    )
     blind = full.blind()
-    assert blind.source is blind.target
+    assert blind.source is blind.target and torch.equal(blind.source.chosen_mask, chosen)
     assert blind.source.y.tolist() == [0, HIDDEN, 1, HIDDEN, HIDDEN, HIDDEN]
     assert "y_true" not in blind.source and blind.oracle is None and not blind.info
     assert full.source.y.tolist() == [0, 0, 1, 1, 2, 2]

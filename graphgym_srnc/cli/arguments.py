@@ -110,8 +110,6 @@ def check_predict(args: argparse.Namespace) -> None:
     """
     if args.folds < 0 or args.folds == 1:
         raise InputError("--folds", args.folds, "2 or more, or 0 for none")
-    if not args.out and not args.why:
-        raise InputError.plain("--out", "it is missing", "Give --out FILE, or --why ID")
     for option in ("disagreements", "folds", "uncertain"):
         if args.graph and getattr(args, option):
             message = "the labels of --graph are not read"
@@ -119,6 +117,8 @@ def check_predict(args: argparse.Namespace) -> None:
         if not args.out and getattr(args, option):
             message = "it reads the table of predictions"
             raise InputError.plain(f"--{option}", message, "Give --out FILE, too")
+    if not args.out and not args.why:
+        raise InputError.plain("--out", "it is missing", "Give --out FILE, or --why ID")
 
 
 def check_discover(args: argparse.Namespace) -> None:

@@ -275,6 +275,17 @@ def number_columns(table: pandas.DataFrame, other: Collection[str]) -> list[str]
     return [name for name in found if not is_counter(table[name])] or found
 
 
+def on_nearly_numbers(table: pandas.DataFrame, names: Sequence[str]) -> list[str]:
+    """What keeps each of some columns, most of whose cells are numbers, from being read as such."""
+    told = []
+    for name in names:
+        values, wrong = parsed(table[name])
+        if wrong and values.notna().sum() > len(wrong):
+            cells = counted(len(wrong), "cell")
+            told.append(f"{name} is not read as numbers: {cells} such as {wrong[0]!r} are none")
+    return told
+
+
 def present(cells: Sequence[str], role: str = "categories") -> list[str]:
     """Cells of categories or numbers, empty in the place of each word for a missing one."""
     missing = NO_NUMBER if role == "numbers" else EMPTY

@@ -417,6 +417,8 @@ def _tell_columns(given: Given, nodes: Nodes, made: features.Made) -> None:
         if given.options.like is None:
             unread += f" ({listed([*map(option, KINDS)])} read columns)"
         told.append(unread)
+        if given.options.numbers == ["*"]:
+            given.notes.extend(features.on_nearly_numbers(table, free))
     given.chosen.append(f"columns: {'; '.join(told)}")
 
 

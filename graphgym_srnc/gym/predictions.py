@@ -192,8 +192,9 @@ def _on_doubts(other: pandas.DataFrame, from_clusters: Collection[int]) -> str:
         text += f" Of these nodes, {unknown:,} are predicted as unknown."
     text += " The label or the model may be wrong."
     if unlikely:
-        text += f" Check the first {unlikely:,}, whose label has a probability below {UNLIKELY}:"
-        text += " of such labels often a third or more are wrong, of later ones few."
+        first = f"the first {unlikely:,}" if unlikely > 1 else "the first"
+        text += f" Check {first}, whose label has a probability below {UNLIKELY}: of such labels"
+        text += " often a quarter or more are wrong, of later ones few."
     if discovered:
         text += f" {counted(discovered, 'label')} came from names of clusters."
     return text

@@ -17,7 +17,11 @@ INTERVAL = "95 % interval"
 AS_KNOWN = "unknown counted as wrong"
 ON_AS_KNOWN = (
     "In the last row, a label predicted as unknown counts as wrong; in the others, each model"
-    " chooses among the known classes alone. Expect the last row for nodes of known classes."
+    " chooses among the known classes alone."
+)
+ON_ALL_LABELS = (
+    "The final model learned all labels. For nodes of known classes expect as much as the {} row"
+    " says, or somewhat more."
 )
 UNLIKE = "settings unlike the first run"
 IN_NAME = ("train.mode", "gnn.layer_type")  # keys that the name of a method tells
@@ -81,9 +85,13 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
     rows = [[own, *_share(found)]]
     rows += [[name_of(kind), *_share(one)] for kind, one in found["alone"].items()]
     remarks = [on_best_alone(own, found)]
+    row = "first"
     if found["as_known"]["accuracy"] < found["accuracy"]:
         rows.append([f"{own}, {AS_KNOWN}", *_share(found["as_known"])])
         remarks.append(ON_AS_KNOWN)
+        row = "last"
+    if found.get("cross_fitted"):
+        remarks.append(ON_ALL_LABELS.format(row))
     remark = " ".join(filter(None, remarks))
     of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
     head = f"right on {found['labels']:,}{of_all} labels that the models had not learned"
@@ -261,7 +269,8 @@ def on_same_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
     text = (
         f"Of these {result['held_out']['labels']:,} held-out labels, {now['labels']:,} did not"
         f" change: {parent['run']} predicted {100 * before['accuracy']:.1f} % of them right, and"
-        f" this run {100 * now['accuracy']:.1f} %, {AS_KNOWN}."
+        f" this run {100 * now['accuracy']:.1f} %, {AS_KNOWN}. Chance alone may make"
+        f" {_by_chance(before['accuracy'], now['accuracy'], now['labels']):.0f} points."
     )
     if now["accuracy"] >= before["low"]:
         return [text]
@@ -271,6 +280,12 @@ def on_same_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
         " wrong, such as those of a named cluster with nodes of known classes. Check them. If every"
         " class has labels now, set `open_set=False`.",
     ]
+
+
+def _by_chance(before: float, now: float, labels: int) -> float:
+    """Difference of two shares of right labels, in points, that is significant (5 %)."""
+    variance = before * (1 - before) + now * (1 - now)
+    return 100 * 1.96 * (variance / labels) ** 0.5
 
 
 def better(result: Result) -> str:

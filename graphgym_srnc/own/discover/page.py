@@ -214,7 +214,9 @@ def _few_labels(found: Analysis, shown: np.ndarray) -> dict[str, Any]:
         group[row.found.nodes.numpy()] = k
         names.append(_new_name(row.found, row.words))
     names.append("all others")
-    return _colouring(table.FEW_LABELS, group, shown, names, [*_colours(count), GREY], [count])
+    new = len(found.new)  # the panel beside the map shows these with the first colours
+    colours = [*_colours(new + count)[new:], GREY]
+    return _colouring(table.FEW_LABELS, group, shown, names, colours, [count])
 
 
 def _around(places: np.ndarray, group: np.ndarray, count: int) -> list[str]:

@@ -54,14 +54,14 @@ class Shown(NamedTuple):
 def shown_node(names: Names, node: int) -> Shown:
     """A node with its id, its title and its text apart, without markup; none repeats another.
 
-    The title is the first line of a text of several lines, the id where a text begins with it, or
-    the whole of a short text.
+    The title is the first line of a text of several lines unless it is long, the id where a text
+    begins with it, or the whole of a short text.
     """
     id = plain(names.ids[node]) if names.ids is not None else f"node {node}"
     whole = names.texts[node][:READ].strip() if names.texts is not None else ""
     first, _, rest = whole.partition("\n")
-    title = plain(unmarked(first)) if rest else ""
-    body = plain(unmarked(rest or first))
+    title = plain(unmarked(first)) if rest and len(first) <= LONGEST else ""
+    body = plain(unmarked(rest if title else whole))
     start = title or id
     while start and _same(body[: len(start)], start) and not body[len(start) :][:1].isalnum():
         title = title or body[: len(start)]
