@@ -19,6 +19,7 @@ from graphgym_srnc.methods.shared.topics import Matrix, are_words, by_group, fea
 from graphgym_srnc.own.discover.representation import word_columns
 
 LONGEST = 160  # maximum length of a node's line
+TITLE = 120  # most letters of a title
 SHORT = 60  # letters of a text that is a title
 READ = 2000  # letters of a node's text that are read for its line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
@@ -60,7 +61,7 @@ def shown_node(names: Names, node: int) -> Shown:
     id = plain(names.ids[node]) if names.ids is not None else f"node {node}"
     whole = names.texts[node][:READ].strip() if names.texts is not None else ""
     first, _, rest = whole.partition("\n")
-    title = plain(unmarked(first)) if rest and len(first) <= LONGEST else ""
+    title = plain(unmarked(first)) if rest and len(first) <= TITLE else ""
     body = plain(unmarked(rest if title else whole))
     start = title or id
     while start and _same(body[: len(start)], start) and not body[len(start) :][:1].isalnum():
