@@ -205,8 +205,17 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     assert made.words[5:] == ["embedding 0", "embedding 1", "embedding 2"]
     assert "label: 1 cell read as no label: '-1'" in told
     everything, told = make_graph(*split_free, numbers=["*"])
-    assert everything.words == ["size", "year"] and "is not read as numbers" not in told
+    assert everything.words == ["size", "year"] and "is not read as numbers" not in str(told)
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
+
+
+def test_a_column_of_nearly_numbers_says_why_it_is_not_read(files):
+    thousands = [*SIZES[:5], "3,881", *SIZES[6:]]
+    nodes = node_table(files[0], size=thousands)
+    made, told = make_graph(nodes, files[1], numbers=["*"])
+    assert made.words == ["year"]
+    assert "size is not read as numbers because of 1 cell such as '3,881'" in "\n".join(told)
+    assert "land is not read" not in "\n".join(told)
 
 
 def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):

@@ -282,7 +282,7 @@ def on_nearly_numbers(table: pandas.DataFrame, names: Sequence[str]) -> list[str
         values, wrong = parsed(table[name])
         if wrong and values.notna().sum() > len(wrong):
             cells = counted(len(wrong), "cell")
-            told.append(f"{name} is not read as numbers: {cells} such as {wrong[0]!r} are none")
+            told.append(f"{name} is not read as numbers because of {cells} such as {wrong[0]!r}")
     return told
 
 

@@ -143,7 +143,8 @@ class Found:
         for part in self.parts:
             graph[f"{part}_mask"] = torch.tensor([own == part for own in made.split])
         before = graph.get(CHOSEN, torch.zeros(graph.num_nodes, dtype=torch.bool))
-        graph[CHOSEN] = before.index_fill(0, torch.tensor(sorted(made.added)), True)
+        added = torch.tensor(sorted(made.added), dtype=torch.long)
+        graph[CHOSEN] = before.index_fill(0, added, True)
         return graph
 
 
