@@ -456,6 +456,7 @@ def test_suggested_number_on_planted_blocks(classes):
     assert table.on_number(found.fits).startswith(f"Links, stability and words suggest {new}")
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_a_number_without_a_clear_cluster_is_raised(monkeypatch):
     """Three planted classes in one cluster are less alike than each known class."""
     monkeypatch.setattr(number, "suggested", lambda fits: 1)
