@@ -424,3 +424,13 @@ def test_the_estimated_time_left_comes_from_ended_runs_and_does_not_rise(monkeyp
     assert several.clock == "67 %, 40 s, 20 s left"
     now[0] += 25.0
     assert "left" not in several.clock, "a run that takes longer than the others"
+
+
+def test_a_file_that_is_not_there_yet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert arguments.unused("page.html") == "page.html"
+    assert arguments.unused("page.html", "page.html") == "page-2.html"
+    Path("page.html").touch()
+    Path("page-2.html").touch()
+    assert arguments.unused("page.html") == "page-3.html"
+    assert arguments.unused("page-3.html", "page-3.html") == "page-4.html"

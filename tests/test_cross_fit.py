@@ -77,6 +77,21 @@ def test_some_labels_are_in_no_fold():
     assert all(torch.isin(torch.arange(40, 60), nodes).all() for nodes in seen)
 
 
+@pytest.mark.parametrize("flat", [1.0, 5.0])
+def test_probabilities_of_held_out_labels_are_as_large_as_their_accuracy(flat):
+    found = held_out()
+    log_p = [own / flat for own in found.log_p]
+    out = found.out_of_fold(log_p)
+    right = sum(
+        int(own[node].argmax() == label)
+        for own, fold in zip(log_p, found.folds)
+        for node, label in zip(fold.held_out, fold.held_out_labels)
+    )
+    assert float(out.log_p.exp().amax(1).mean()) == pytest.approx(right / 17, abs=1e-3)
+    assert float(out.correct.sum()) == right
+    assert out.log_p.logsumexp(1).abs().max() < 1e-5
+
+
 def test_ranks_among_nodes_of_some_classes():
     found = held_out()
     scores = [torch.rand(40, generator=torch.Generator().manual_seed(k)) for k in range(2)]

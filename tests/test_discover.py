@@ -746,7 +746,7 @@ def test_names_of_nodes_and_columns():
     assert shown_node(names, 1).line == "B 1: the text"
     titled = shown_node(Names(["P7"], ["A title\nand a text"]), 0)
     assert titled == (0, "P7", "A title", "and a text") and titled.line == "P7: A title: and a text"
-    passage = " ".join(["a passage"] * 20)  # too long for a title
+    passage = " ".join(["a passage"] * 25)  # too long for a title
     assert shown_node(Names(["P7"], [f"{passage}\nPaul"]), 0)[2:] == ("", f"{passage} Paul")
     assert shown_node(Names(["a"], ["apples"]), 0).line == "a: apples"  # no repetition of an id
     assert shown_node(Names(["Tea"], ["tea, a drink"]), 0)[2:] == ("tea", "a drink")

@@ -162,13 +162,17 @@ def outputs(args: argparse.Namespace) -> dict[str, str]:
     return {option: file for option, file in files.items() if file is not None}
 
 
-def unused(file: str) -> str:
-    """A file that does not exist yet, such as predictions-2.csv if there is a predictions.csv."""
+def unused(file: str, next_to: str = "") -> str:
+    """A file that does not exist yet, such as predictions-2.csv if there is a predictions.csv.
+
+    It is not ``next_to`` either, a file that will be written.
+    """
     free = Path(file)
+    stem = re.sub(r"-\d+$", "", free.stem)
     number = 1
-    while free.exists():
+    while free.exists() or str(free) == next_to:
         number += 1
-        free = free.with_name(f"{Path(file).stem}-{number}{free.suffix}")
+        free = free.with_name(f"{stem}-{number}{free.suffix}")
     return str(free)
 
 

@@ -194,7 +194,7 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     if place.parts and found.new and all(row.leftover for row in found.new):
         more = ["--new", str(len(found.new) + MORE)]
         if args.out:
-            more += ["--out", arguments.unused(args.out)]
+            more += ["--out", arguments.unused(args.out, args.out)]
         commands["more"] = plain(shlex.join([*words, *more]))
     words += ["--new", str(len(found.new))]
     for file in args.labels:

@@ -19,7 +19,7 @@ from graphgym_srnc.methods.shared.topics import Matrix, are_words, by_group, fea
 from graphgym_srnc.own.discover.representation import word_columns
 
 LONGEST = 160  # maximum length of a node's line
-TITLE = 120  # most letters of a title
+TITLE = 200  # most letters of a title
 SHORT = 60  # letters of a text that is a title
 READ = 2000  # letters of a node's text that are read for its line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
