@@ -199,6 +199,11 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
         assert line.split() == [*name.split(), *right.split(), *interval.split()]
         unknown = "0.0 %" if name == "SRNC+" else ABSENT
         assert [name, "r", "0", "80", right, interval, unknown] in cells
+    # The final model learned all labels, which it did not where other nodes validate.
+    row = "last" if words.AS_KNOWN in names[-1] else "first"
+    assert f"as much as the {row} row says, or somewhat more" in terminal[-1]
+    validated = result | {"held_out": result["held_out"] | {"cross_fitted": False}}
+    assert "somewhat more" not in words.accuracy(validated)[-1]
     for name, counts in result["held_out"]["classes"].items():
         assert [name, f"{counts['right']} of {counts['labels']}"] in cells
     assert "Scores are in %, on held-out labels" in found.text
