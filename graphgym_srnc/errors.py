@@ -190,7 +190,8 @@ def reading(file: Path, kind: str, key: str = "path", hint: str = "") -> Iterato
 def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
     """``Did you mean A?`` of the name most like this one, or ``otherwise``.
 
-    A name with a path, such as ``srnc.rounds``, is also compared by its last part.
+    A name with a path, such as ``srnc.rounds``, is also compared by its last part, a layer without
+    ``conv``, and a run without the ``own-`` that names it by default.
     """
     forms: dict[str, str] = {}
     for known in names:

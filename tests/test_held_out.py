@@ -540,7 +540,7 @@ def test_a_run_with_new_labels_is_compared_on_the_labels_that_stayed():
     (same,) = words.since_labels(held_out(0.9), parent)
     assert same == (
         "Of these 60 held-out labels, 50 did not change: results/x predicted 85.0 % of them right,"
-        " and this run 90.0 %, unknown counted as wrong. Chance alone may make 13 points."
+        " and this run 90.0 %, unknown counted as wrong. A difference of 13 points may be chance."
     )
     assert len(words.since_labels(held_out(0.72), parent)) == 1
     (same, warning) = words.since_labels(held_out(0.7), parent)

@@ -162,15 +162,15 @@ def outputs(args: argparse.Namespace) -> dict[str, str]:
     return {option: file for option, file in files.items() if file is not None}
 
 
-def unused(file: str, next_to: str = "") -> str:
+def unused(file: str, taken: str = "") -> str:
     """A file that does not exist yet, such as predictions-2.csv if there is a predictions.csv.
 
-    It is not ``next_to`` either, a file that will be written.
+    It is not ``taken`` either, a file that is still to be written.
     """
     free = Path(file)
     stem = re.sub(r"-\d+$", "", free.stem)
     number = 1
-    while free.exists() or str(free) == next_to:
+    while free.exists() or str(free) == taken:
         number += 1
         free = free.with_name(f"{stem}-{number}{free.suffix}")
     return str(free)

@@ -17,9 +17,9 @@ from graphgym_srnc.core.text import listed
 from graphgym_srnc.errors import InputError
 
 MOST_CLASSES = 10_000  # scores and confusion matrices of more do not fit into memory
-CHOSEN = "chosen_mask"
+CHOSEN_MASK = "chosen_mask"
 # What a method may see of a graph.
-VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight", CHOSEN)
+VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight", CHOSEN_MASK)
 HIDDEN = -1  # label of a node whose class is hidden from the method
 
 

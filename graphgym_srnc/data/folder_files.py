@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 import torch
 
-from graphgym_srnc.core.task import CHOSEN
+from graphgym_srnc.core.task import CHOSEN_MASK
 from graphgym_srnc.core.text import tell_once
 from graphgym_srnc.data import edges as links
 from graphgym_srnc.data import labels as label_words
@@ -40,8 +40,8 @@ def read(
     masks = {f"{part}_mask": torch.tensor([own == part for own in parts]) for part in found}
     chosen = of_origin(origins(labels.parent if labels else None), *label_words.CHOSEN)
     if chosen:
-        masks[CHOSEN] = torch.zeros(len(x), dtype=torch.bool)
-        masks[CHOSEN][sorted(chosen)] = True
+        masks[CHOSEN_MASK] = torch.zeros(len(x), dtype=torch.bool)
+        masks[CHOSEN_MASK][sorted(chosen)] = True
     held = [part in label_words.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
     return {"x": x, "y": y, **_edges(edges, len(x)), **masks}, classes

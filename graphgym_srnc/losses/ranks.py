@@ -21,7 +21,7 @@ def low_rank_p_value(ranks: Tensor, weight: Tensor) -> float:
         n = \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
 
     :math:`F(u)` is the weighted share of ranks below :math:`u`, and :math:`B_{n, u}` is binomial.
-    Without unknown nodes, and with the labels of each class drawn at random, the ranks are uniform.
+    Without unknown nodes, and with labels that were drawn at random, the ranks are uniform.
     Unknown nodes take the lowest ranks, so too few held-out nodes have one. The p-value is the
     share of :data:`DRAWS` draws of :math:`n` uniform ranks with at most this :math:`M`.
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
-from graphgym_srnc.core.task import CHOSEN, HIDDEN, ShiftTask, Sizes
+from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN, ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity, newman_resolution
 from graphgym_srnc.losses.prior import UnknownEvidence, posterior_correlation, unknown_evidence
@@ -302,7 +302,7 @@ class SRNCPlus(ClusterMethod):
         If all are, none is.
         """
         none = torch.zeros_like(self.task.source.y, dtype=torch.bool)
-        chosen = self.task.source.get(CHOSEN, none)[self.labelled]
+        chosen = self.task.source.get(CHOSEN_MASK, none)[self.labelled]
         return chosen & ~chosen.all()
 
     @property

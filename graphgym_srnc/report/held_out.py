@@ -266,11 +266,12 @@ def on_same_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
     now = result["held_out"].get("unchanged")
     if not before or not now:
         return []
+    points = _by_chance(before["accuracy"], now["accuracy"], now["labels"])
     text = (
         f"Of these {result['held_out']['labels']:,} held-out labels, {now['labels']:,} did not"
         f" change: {parent['run']} predicted {100 * before['accuracy']:.1f} % of them right, and"
-        f" this run {100 * now['accuracy']:.1f} %, {AS_KNOWN}. Chance alone may make"
-        f" {_by_chance(before['accuracy'], now['accuracy'], now['labels']):.0f} points."
+        f" this run {100 * now['accuracy']:.1f} %, {AS_KNOWN}. A difference of"
+        f" {points:.0f} points may be chance."
     )
     if now["accuracy"] >= before["low"]:
         return [text]
@@ -283,9 +284,14 @@ def on_same_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
 
 
 def _by_chance(before: float, now: float, labels: int) -> float:
-    """Difference of two shares of right labels, in points, that is significant (5 %)."""
-    variance = before * (1 - before) + now * (1 - now)
-    return 100 * 1.96 * (variance / labels) ** 0.5
+    """Difference of two shares of right labels, in points, that chance makes in 5 % of cases.
+
+    References:
+        Agresti and Caffo (The American Statistician 2000): one right and one wrong label more.
+    """
+    shares = [(share * labels + 1) / (labels + 2) for share in (before, now)]
+    variance = sum(share * (1 - share) for share in shares) / (labels + 2)
+    return 196 * variance**0.5
 
 
 def better(result: Result) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.task import CHOSEN, HIDDEN, ShiftTask
+from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN, ShiftTask
 from graphgym_srnc.core.text import listed, warn
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
@@ -46,9 +46,10 @@ def from_data(
     """Build a task from graphs in memory that have their own split.
 
     The split is given by ``train_mask``, ``val_mask`` and ``test_mask``, of which only the first is
-    required; labels outside the masks are not used. Classes without a training node are unknown.
-    With two graphs, validation and test nodes belong to the target. The source's ``val_mask`` is
-    then held out, and serves for validation if the target has none.
+    required; labels outside the masks are not used. ``chosen_mask`` says which nodes have a label
+    because of what a model predicted, so that it must not judge. Classes without a training node
+    are unknown. With two graphs, validation and test nodes belong to the target. The source's
+    ``val_mask`` is then held out, and serves for validation if the target has none.
 
     Args:
         source: the labelled graph. If there is a target, all labelled source nodes are training
@@ -265,13 +266,13 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     found = []
     for role, graph in graphs.items():
         plain = unlabelled(graph, role)
-        masks = files.tensors(graph, (*MASKS, CHOSEN), role)
+        masks = files.tensors(graph, (*MASKS, CHOSEN_MASK), role)
         size = len(plain.x)
         if graph.edge_attr is not None:
             hint = "if it holds weights, set graph.edge_weight = graph.edge_attr.view(-1)"
             warn(f"{role}: edge_attr is not read; {hint}")
         held = torch.zeros(size, dtype=torch.bool)
-        for name in masks.keys() - {"train_mask", CHOSEN}:
+        for name in masks.keys() - {"train_mask", CHOSEN_MASK}:
             held |= cleaning.mask(masks[name], size, f"{role}: {name}")
         y = np.full(size, HIDDEN)
         if graph.y is not None:

@@ -53,7 +53,8 @@ def judge(
     Returns:
         ``labels`` is the number of held-out labels, ``of`` that of all labels of known classes,
         ``chosen`` that of those of ``chosen`` nodes, and ``checked`` that of judged ones that the
-        user checked. ``cross_fitted`` says whether the method learned all labels in the end.
+        user checked. ``cross_fitted`` says whether the method learned the judged labels, too,
+        in the end.
         ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval.
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
@@ -81,7 +82,7 @@ def judge(
         "labels": total,
         "chosen": int(torch.isin(labelled, labelled.new_tensor([*chosen])).sum()),
         "of": len(labelled),
-        "cross_fitted": bool(found.fold.max()),
+        "cross_fitted": bool(torch.isin(found.nodes, task.train).all()),
         **_share(correct.sum(), total),
         "as_known": _share(correct.sum() * found.kept, total),
         "alone": {

@@ -17,7 +17,7 @@ from graphgym_srnc.api import Estimator
 from graphgym_srnc.api.estimator import limited_threads, truth
 from graphgym_srnc.api.parameters import typed
 from graphgym_srnc.core import text
-from graphgym_srnc.core.task import CHOSEN, HIDDEN, ShiftTask
+from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN, ShiftTask
 from graphgym_srnc.data.labels import PARTS
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
@@ -107,7 +107,8 @@ class Found:
     def labelled(self, names: Mapping[Any, str]) -> Data:
         """The graph with labels of nodes of some clusters too, for the next ``fit``.
 
-        Clusters with the name of an earlier class keep it, unless ``names`` gives another one.
+        Clusters with the name of an earlier class keep it, unless ``names`` gives another one. The
+        new labels are those in ``chosen_mask``.
 
         Args:
             names: class by number of the cluster, of a part or of a group with few labels, such as
@@ -142,9 +143,9 @@ class Found:
         graph.y = made.label
         for part in self.parts:
             graph[f"{part}_mask"] = torch.tensor([own == part for own in made.split])
-        before = graph.get(CHOSEN, torch.zeros(graph.num_nodes, dtype=torch.bool))
+        before = graph.get(CHOSEN_MASK, torch.zeros(graph.num_nodes, dtype=torch.bool))
         added = torch.tensor(sorted(made.added), dtype=torch.long)
-        graph[CHOSEN] = before.index_fill(0, added, True)
+        graph[CHOSEN_MASK] = before.index_fill(0, added, True)
         return graph
 
 
