@@ -21,6 +21,7 @@ import pytest
 import torch
 from conftest import contents, refusal
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_srnc import shifts
@@ -187,6 +188,36 @@ def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
     wanted = networkx.Graph([(IDS.index(a), IDS.index(b)) for a, b in EDGES])
     edges = task.target.edge_index.T.tolist()
     assert {tuple(sorted(edge)) for edge in edges} == {tuple(sorted(edge)) for edge in wanted.edges}
+
+
+def test_ranges_of_numbers_are_features():
+    """Their names say which number they are of, and numbers beyond the ranges are at their ends."""
+    size = pandas.Series(np.random.default_rng(0).normal(size=400).round(4))
+    size = size.where(size < 2)
+    table = pandas.DataFrame({"size": size.map("{:.4f}".format).replace("nan", ""), "half": "1"})
+    made = features.learn(table, [], features.TextOptions(), ["size", "half"])
+    x = made.blocks[0].toarray()
+    assert made.names[:3] == ["size", "half", "size is missing"] and x.shape == (400, 13)
+    assert _names.together(made.names) == [0, 1, 2, *[0] * 10]
+    ends = np.quantile(size.dropna(), np.linspace(0, 1, 11))
+    way = np.stack([np.interp(size, ends[[t, t + 1]], [0, 1]) for t in range(10)], 1)
+    mean = np.nanmean(way, 0)
+    np.testing.assert_allclose(x[:, 3:], np.nan_to_num(way - mean), atol=1e-9)
+    far = features.apply(made.recipe, table[:1].assign(size="1e9")).blocks[0].toarray()
+    np.testing.assert_allclose(far[0, 3:], 1 - mean, atol=1e-9)
+
+
+def test_numbers_between_others_are_linear_in_their_ranges():
+    size = np.random.default_rng(0).normal(size=400)
+    table = pandas.DataFrame({"size": size})
+    x = features.learn(table, [], features.TextOptions(), ["size"]).blocks[0].toarray()
+    is_middle = np.abs(size) < 0.5
+
+    def right(part: np.ndarray) -> float:
+        model = LogisticRegression(C=100, max_iter=1000).fit(part, is_middle)
+        return model.score(part, is_middle)
+
+    assert right(x[:, :1]) < 0.7 and right(x) > 0.95
 
 
 def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_path):

@@ -96,9 +96,11 @@ def _explain(
     nodes = [_find_node(given, found, graph.num_nodes) for given in wanted]
     given = predictions.given_labels(model, task) if task is not None else None
     classes = [clean(name) for name in model.class_names]
+    parts = names.together(found.words) if found.words else None
     lines = []
     for node in nodes:
-        lines += why.lines(classes, explain(model, graph, node), node, found, given)
+        explanation = explain(model, graph, node, parts)
+        lines += why.lines(classes, explanation, node, found, given)
         # The numbers of nodes are those of the run's own graph.
         held_out = model.method.out_of_fold if task is not None else None
         lines += [*why.on_label(classes, node, held_out), ""]

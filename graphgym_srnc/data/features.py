@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import counted, listed, short
-from graphgym_srnc.data import extremes
+from graphgym_srnc.data import extremes, piecewise
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.names import PART
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -34,7 +34,7 @@ OF_WORD = re.compile(r"[^\W_]+")
 CHANGE_OF_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # in readHTMLFile
 LETTERS = 3  # length of parts of words
 SHORT = 300  # mean letters of a text up to which parts of words are features, too
-LARGE = 100_000  # nodes from which counting parts takes longer than it is worth
+LARGE = 100_000  # nodes from which parts of words and ranges of numbers take too long
 BLOCK = 10_000  # texts between two steps of progress
 LARGEST = 1e100  # numbers below it have a finite variance
 LEAST_MISSING = 2  # empty cells of a column of numbers from which a feature marks them
@@ -123,8 +123,10 @@ def _made(recipe: Recipe, cells: Cells, bags: Sequence[sp.csr_matrix]) -> Made:
 
     Texts become TF-IDF rows of length 1, of words and of parts of words. Numbers, or their ranks
     where some are extreme, lose their mean and are divided by their standard deviation; an empty
-    cell is the mean, and 1 in another column if the recipe marks those of its column. A category
-    has a column for each of its values. Values that the recipe does not know are left out.
+    cell is the mean, and 1 in another column if the recipe marks those of its column. Further
+    columns encode how far a number is in each of some ranges, so that a class may have numbers in
+    between others. A category has a column for each of its values. Values that the recipe does not
+    know are left out.
     """
     blocks = [*bags]
     names = []
@@ -135,10 +137,12 @@ def _made(recipe: Recipe, cells: Cells, bags: Sequence[sp.csr_matrix]) -> Made:
     if "numbers" in recipe:
         marked = marked_columns(recipe)
         is_missing = cells.numbers[marked].isna()
-        numbers = np.hstack([_standardised(cells, recipe).fillna(0), is_missing])
+        pieces = _pieces(cells, recipe)
+        numbers = np.hstack([_standardised(cells, recipe).fillna(0), is_missing, pieces])
         blocks.append(sp.csr_matrix(numbers))
         names += recipe["numbers"]["columns"]
         names += [f"{name} is missing" for name in marked]
+        names += [*pieces]
     for name, values in _values_of(recipe).items():
         own = pandas.Categorical(cells.categories[name], values)
         blocks.append(sp.csr_matrix(pandas.get_dummies(own, dtype=float)))
@@ -381,6 +385,9 @@ def _learnt_of_numbers(values: pandas.DataFrame) -> Recipe:
     scaled = extremes.ranked(values, ranks)
     std = scaled.std(ddof=0).fillna(0).replace(0, 1)
     learnt: Recipe = {"mean": [*scaled.mean().fillna(0)], "std": [*std]}
+    if len(values) < LARGE:
+        pieces = piecewise.learn(values)
+        learnt |= {"pieces": pieces, "piece_means": [*piecewise.encoded(values, pieces).mean()]}
     missing = values.isna().sum()
     marked = missing[(missing >= LEAST_MISSING) & (missing < len(values))]
     if ranks:
@@ -409,6 +416,14 @@ def _standardised(cells: Cells, recipe: Recipe) -> pandas.DataFrame:
     # Recipes of earlier versions have no ranks.
     scaled = extremes.ranked(cells.numbers, learnt.get("ranks", {}))
     return (scaled - learnt["mean"]) / learnt["std"]
+
+
+def _pieces(cells: Cells, recipe: Recipe) -> pandas.DataFrame:
+    """Piecewise-linear encoding of numbers ``[V, F]``, without its mean; 0 for an empty cell."""
+    # Recipes of earlier versions and of large tables have no pieces.
+    learnt = recipe["numbers"]
+    found = piecewise.encoded(cells.numbers, learnt.get("pieces", {}))
+    return (found - learnt.get("piece_means", [])).fillna(0)
 
 
 def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFrame:

@@ -14,6 +14,8 @@ from graphgym_srnc.errors import InputError
 ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 
 PART = "letters "  # start of the name of a feature that counts a part of words
+PIECE = "range of "  # start of the name of a feature that says how far a number is in a range
+DERIVED = (PART, PIECE)  # starts of the names of features that are made of others
 
 
 class Names(NamedTuple):
@@ -54,6 +56,17 @@ def of_folder(
     if urls is not None:
         urls = addresses(urls)
     return Names(ids, texts, words, urls)
+
+
+def together(words: Sequence[str]) -> list[int]:
+    """The column of features that each column is made of: the number of a range, or itself."""
+    place = {word: column for column, word in enumerate(words)}
+    number_of = [word.removeprefix(PIECE).rpartition(": ")[0] for word in words]
+    is_piece = [word.startswith(PIECE) for word in words]
+    return [
+        place.get(number_of[column], column) if is_piece[column] else column
+        for column in range(len(words))
+    ]
 
 
 def _check_lines(file: str, lines: list[str] | None, wanted: int | None, what: str) -> None:

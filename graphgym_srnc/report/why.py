@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Sequence
 
 from graphgym_srnc.core.text import aligned, clean, counted, listed, short
-from graphgym_srnc.data.names import PART, Names
+from graphgym_srnc.data.names import DERIVED, Names
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report.held_out import name_of
 from graphgym_srnc.train.explain import Effect, Explanation
@@ -105,7 +105,7 @@ def _on_words(classes: Sequence[str], found: Explanation, names: Names) -> list[
     own = classes[found.label]
     what = "word or other feature" if names.words else "feature"
     before = float(found.posterior[found.label])
-    read = [one for one in found.words if not _word(names, one).startswith(PART)]
+    read = [one for one in found.words if not _word(names, one).startswith(DERIVED)]
     words = [one for one in read if one.probability < before and _matters(found, one)]
     if not words:
         count = len(read)

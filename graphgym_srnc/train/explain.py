@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 import torch
 from torch import Tensor
@@ -42,7 +42,7 @@ class Explanation(NamedTuple):
         without_features: effect of the node's own features.
         without_links: effect of all its links.
         links: effects of single links, the most important first.
-        words: effects of single features, the most important first.
+        words: effects of single features, or of those of one number, the most important first.
         neighbours: predicted class of each neighbour, by its number.
         votes: weight, most probable class and its probability by name of each classifier of a
             mixture. The sum of the weights is an inverse temperature.
@@ -62,7 +62,9 @@ class Explanation(NamedTuple):
 
 
 @torch.no_grad()
-def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
+def explain(
+    model: TrainedModel, graph: Data, node: int, together: Sequence[int] | None = None
+) -> Explanation:
     """Predict a node of a graph again without its features, its links, and single ones of them.
 
     The effects of parts do not add up: a node with two good reasons loses little without one.
@@ -71,6 +73,8 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
         model: a trained model.
         graph: a ``Data`` with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
         node: number of the node.
+        together: number of a feature that each feature is made of, ``F`` of them; features with
+            the same number are left out together. None = each alone.
 
     Raises:
         InputError: the graph is invalid, see :meth:`TrainedModel.checked`.
@@ -98,7 +102,9 @@ def explain(model: TrainedModel, graph: Data, node: int) -> Explanation:
     links = [less.edges(other, own & (ends == other)) for other in tried[:MOST_LINKS].tolist()]
     row = graph.x[node]
     largest = row.abs().argsort(descending=True, stable=True)[: int(row.count_nonzero())]
-    words = [less.features(int(feature), feature) for feature in largest[:MOST_WORDS]]
+    part = largest if together is None else torch.tensor(together)[largest]
+    first = [*dict.fromkeys(part.tolist())][:MOST_WORDS]
+    words = [less.features(feature, largest[part == feature]) for feature in first]
     return Explanation(
         label,
         posterior,

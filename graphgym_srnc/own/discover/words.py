@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Sparse
 from graphgym_srnc.core.markup import unmarked
 from graphgym_srnc.core.text import cut, plain, short
-from graphgym_srnc.data.names import PART, Names
+from graphgym_srnc.data.names import DERIVED, Names
 from graphgym_srnc.methods.shared.topics import Matrix, are_words, by_group, features
 from graphgym_srnc.own.discover.representation import word_columns
 
@@ -91,7 +91,7 @@ def readable(x: Matrix, names: Names) -> tuple[Matrix, Names]:
     """Features ``[V, F]`` and names without those that count parts of words."""
     if names.words is None:
         return x, names
-    columns = [column for column, name in enumerate(names.words) if not name.startswith(PART)]
+    columns = [column for column, name in enumerate(names.words) if not name.startswith(DERIVED)]
     if len(columns) in (0, len(names.words)):
         return x, names
     return x[:, columns], names._replace(words=[names.words[column] for column in columns])
