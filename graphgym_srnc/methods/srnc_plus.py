@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Mapping, Sequence, cast
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ from graphgym_srnc.methods.shared.cross_fit import (
     ranks_in,
 )
 from graphgym_srnc.methods.shared.evidence import Evidence, specs
-from graphgym_srnc.methods.shared.first_scores import FirstScores
+from graphgym_srnc.methods.shared.first_scores import FirstScores, with_unknown
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
 from graphgym_srnc.methods.shared.label_scan import Scan
 from graphgym_srnc.methods.shared.plan import (
@@ -49,6 +49,7 @@ from graphgym_srnc.methods.shared.plan import (
     weighted_mean,
 )
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
+from graphgym_srnc.methods.shared.propensity import Contrast, Propensity
 from graphgym_srnc.methods.shared.topics import best_topics
 from graphgym_srnc.methods.shared.training import Term, random_draws_apart
 from graphgym_srnc.methods.shared.validation import OutOfFold, Validation, not_worse
@@ -152,6 +153,7 @@ class SRNCPlus(ClusterMethod):
     class_ratio: Tensor
     learned: Tensor | None = None
     gained: Tensor | None = None
+    contrast: Contrast | None = None
 
     def __init__(
         self,
@@ -241,12 +243,14 @@ class SRNCPlus(ClusterMethod):
         if task.open_set:
             sizes = known, features, known + self.spare, task.num_outputs, batch
             self.first = FirstScores(self.cluster_spec, *sizes, weight=self.missing)
+            self.propensity = Propensity(self.evidence.hop_features.out_dim)
 
     def setup(self, task: ShiftTask) -> None:
         super().setup(task)
         self.labelled = task.train
         self.twins = []
         self.gained = None
+        self.contrast = None
 
     def checkpoint(self) -> dict[str, Any]:
         return super().checkpoint() | {"twins": [twin.checkpoint() for twin in self.twins]}
@@ -347,6 +351,7 @@ class SRNCPlus(ClusterMethod):
             # Where nearly all is right, one iteration follows, which nothing has to judge.
             if self.episodes and figures.get("expected_accuracy", 1.0) < DONE:
                 self.prepare_recounts()
+            self.contrast = None
         return figures
 
     def test_labelled_edges(self, fold: Fold) -> dict[str, float]:
@@ -381,36 +386,101 @@ class SRNCPlus(ClusterMethod):
 
     def test_unknown(self, held_out: HeldOut) -> dict[str, float]:
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
-        scores = self.scores_of_folds(held_out)
-        ranks = held_out.ranks(scores, self.task.pool)
         self.class_ratio = held_out.class_ratios(self.task.pool)
-        correct = held_out.correct(held_out.log_p)
-        weight = self.class_ratio[held_out.labels]
-        found = unknown_evidence(ranks, weight, correct)
-        # Labels of a class that were all chosen are no random sample of it.
-        drawn = self.labels[~self.chosen].unique()
-        tested = torch.isin(held_out.labels, drawn)
-        among_drawn = held_out.ranks(scores, self.task.pool, drawn)
-        p_value = low_rank_p_value(among_drawn[tested], weight[tested])
-        figures = {"least_unknown_share": found.least_share, "low_ranks_p_value": p_value}
-        if TESTS * p_value > SIGNIFICANT:
-            of_groups = self.test_groups()
-            figures["few_labels_p_value"] = of_groups
-            p_value = min(p_value, of_groups)
-        p_value = min(TESTS * p_value, 1.0)
+        scores = self.scores_of_folds(held_out)
+        contrast = self.make_contrast()
+        tests = {"low_ranks": self.test_ranks(held_out, scores), "propensity": contrast.p_value()}
+        if TESTS * min(tests.values()) > SIGNIFICANT:
+            tests["few_labels"] = self.test_groups()
+        p_value = min(TESTS * min(tests.values()), 1.0)
         is_clear = p_value <= SIGNIFICANT
         self.change(p_value=p_value, is_clear=is_clear)
-        figures["no_unknown_p_value"] = p_value
+
+        judged = self.judge_confidence(held_out, scores, contrast, tests)
+        found = unknown_evidence(*judged)
+        figures = {f"{name}_p_value": value for name, value in tests.items()}
+        figures |= {"no_unknown_p_value": p_value, "least_unknown_share": found.least_share}
         if self.abstain and not is_clear:
             self.change(finds_unknown=False)
             self.reported.append("unknown share")
-            self.warn_of_no_sign(p_value, int(tested.sum()))
+            self.warn_of_no_sign(p_value, int(self.is_drawn(held_out.labels).sum()))
             return figures
         self.choose_share(found)
-        self.count_kept(ranks, correct)
+        self.count_kept(judged.ranks, judged.correct)
         if self.plan.adapts and not self.rounds:
             self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
+
+    def judge_confidence(
+        self,
+        held_out: HeldOut,
+        scores: Sequence[Tensor],
+        contrast: Contrast,
+        tests: Mapping[str, float],
+    ) -> Judged:
+        """Choose the confidence before the first iteration, and judge it by held-out nodes.
+
+        It is label propensity if this shows unknown nodes, and the first scores ``[V]`` of each
+        fold do not or promise less accuracy.
+        """
+        correct = held_out.correct(held_out.log_p)
+        weight = self.class_ratio[held_out.labels]
+        usual = Judged(held_out.ranks(scores, self.task.pool), weight, correct)
+        if TESTS * tests["propensity"] > SIGNIFICANT:
+            return usual
+        ranks = torch.cat([contrast.ranks(fold.held_out) for fold in held_out.folds])
+        other = Judged(ranks, weight, correct)
+        promised = [unknown_evidence(*one).accuracy for one in (usual, other)]
+        if TESTS * tests["low_ranks"] <= SIGNIFICANT and promised[0] >= promised[1]:
+            return usual
+        self.use_propensity(contrast)
+        return other
+
+    def test_ranks(self, held_out: HeldOut, scores: Sequence[Tensor]) -> float:
+        """p-value of the ranks of held-out nodes by scores ``[V]`` of each fold."""
+        tested = self.is_drawn(held_out.labels)
+        drawn = self.labels[~self.chosen].unique()
+        ranks = held_out.ranks(scores, self.task.pool, drawn)
+        return low_rank_p_value(ranks[tested], self.class_ratio[held_out.labels[tested]])
+
+    def is_drawn(self, labels: Tensor) -> Tensor:
+        """Whether labels are of classes with labels that were drawn at random, ``[n]``.
+
+        Labels of a class that were all chosen are no random sample of it.
+        """
+        return torch.isin(labels, self.labels[~self.chosen])
+
+    def make_contrast(self) -> Contrast:
+        """Labelled against unlabelled nodes, with labels weighted as if drawn at random."""
+        weight = self.class_ratio[self.labels] * ~self.never_held_out
+        predicted = self.known_logits(self.task.target)[self.task.pool].argmax(1)
+        per_node = weight[~self.chosen].sum() / self.is_drawn(predicted).sum().clamp(min=1)
+        for k in self.labels[self.chosen & ~self.never_held_out].unique():
+            own = self.labels == k
+            weight[own] = per_node * (predicted == k).sum().clamp(min=1) / own.sum()
+        x = self.evidence.hop_features(self.target)
+        return Contrast(x, self.labelled, weight, self.task.pool)
+
+    def use_propensity(self, contrast: Contrast) -> None:
+        """Let label propensity be the confidence before the first iteration.
+
+        It is spread as widely as the usual one.
+        """
+        self.count_labels()
+        pool = self.task.pool
+        usual = self.first_confidence(self.task.target)[pool].std()
+        self.contrast = contrast
+        contrast.fit(self.propensity, pool[:0])
+        self.change(by_propensity=True)
+        own = self.first_confidence(self.task.target)[pool].std()
+        self.propensity.scale.copy_(usual / own)
+
+    def first_confidence(self, graph: Data) -> Tensor:
+        """Confidence ``[V]`` that a node is of a known class, before the first iteration."""
+        prepared = self.prepared(graph)
+        if self.plan.by_propensity:
+            return self.propensity(self.evidence.hop_features(prepared))
+        return self.first(self.known_logits(graph), prepared, self.first.posteriors(graph))
 
     def scores_of_folds(self, held_out: HeldOut) -> list[Tensor]:
         """First scores of all nodes, ``[V]``, by the classifiers and labels of each fold."""
@@ -558,7 +628,7 @@ class SRNCPlus(ClusterMethod):
 
         Its classifiers are untrained.
         """
-        shared = (self.task, self.source, self.target, self.encoder, self.evidence)
+        shared = (self.task, self.source, self.target, self.encoder, self.evidence, self.contrast)
         twin = copy.deepcopy(self, {id(value): value for value in shared})
         twin.evidence = self.evidence.untrained()
         twin.learned = learned
@@ -574,6 +644,8 @@ class SRNCPlus(ClusterMethod):
         for twin in twins:
             twin.train_evidence(twin.evidence, twin.labelled, twin.labels)
             twin.count_labels()
+            if self.contrast is not None:
+                self.contrast.fit(twin.propensity, self.labelled[~cast(Tensor, twin.learned)])
         return twins
 
     def iterate_twins(self) -> None:
@@ -798,7 +870,7 @@ class SRNCPlus(ClusterMethod):
     def uncorrected(self, graph: Data, role: str = "target") -> Tensor:
         """Log posteriors ``[V, N(+1)]``."""
         if self.plan.finds_unknown and not self.plan.iteration:
-            return self.first.log_posterior(self.known_logits(graph), self.prepared(graph))
+            return with_unknown(self.known_logits(graph), self.first_confidence(graph))
         log_p = self.logits(graph, role)
         if self.plan.smooths:
             log_p = self.smoothed(log_p, graph)

@@ -60,6 +60,12 @@ class Evidence(nn.Module):
                 spec.base.fit(graph)
 
     @property
+    def hop_features(self) -> HopFeatures:
+        """The features of the classifier on hop features, by graph."""
+        bases = (getattr(network, "base", None) for network in self.networks)
+        return next(base for base in bases if isinstance(base, HopFeatures))
+
+    @property
     def _mlp(self) -> int:
         """Number of the MLP on features alone."""
         return [spec.kind for spec in self.specs].index("mlp")

@@ -72,14 +72,17 @@ class FirstScores(nn.Module):
             score = score + self.weight * self.density(posteriors)
         return score
 
-    def log_posterior(self, logits: Tensor, graph: Graph) -> Tensor:
-        """Scores of classes ``[V, N + 1]`` from logits of the known classes ``[V, N]`` on a graph.
 
-        The score of the unknown class is minus the score of this model.
-        """
-        log_p = logits.log_softmax(1)
-        unknown = -self(logits, graph, self.posteriors(graph.data))[:, None]
-        return torch.cat([log_p - log_p.amax(1, keepdim=True), unknown], 1)
+def with_unknown(logits: Tensor, score: Tensor) -> Tensor:
+    """Scores of classes ``[V, N + 1]`` from logits of the known classes and a score of nodes.
+
+    Args:
+        logits: of the known classes, ``[V, N]``.
+        score: confidence that a node is of a known class, ``[V]``; minus it is that of the unknown
+            class.
+    """
+    log_p = logits.log_softmax(1)
+    return torch.cat([log_p - log_p.amax(1, keepdim=True), -score[:, None]], 1)
 
 
 def propagated(score: Tensor, graph: Graph) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 SIGNIFICANT = 0.05  # p-value up to which the sign of an unknown class is clear
 WEAK = 0.2  # p-value up to which it is weak
-TESTS = 2  # of ranks, and of groups with few labels; Bonferroni's correction multiplies by it
+TESTS = 3  # of ranks, propensity and groups; Bonferroni's correction multiplies by it
 NOT_ADAPTED = {
     True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
     " class (estimated assortativity {:.2f}). Classifiers of the labels alone make the predictions,"
@@ -53,8 +53,8 @@ class Plan(NamedTuple):
         finds_unknown: whether nodes may be predicted as unknown.
         unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown.
         least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
-        p_value: p-value of the hypothesis that there are none, by ranks of held-out nodes and by
-            groups with few labels; -1 = not tested.
+        p_value: p-value of the hypothesis that there are none, by ranks of held-out nodes, label
+            propensity and groups with few labels; -1 = not tested.
         is_clear: whether this is a clear sign of unknown nodes, or nothing was tested.
         accuracy: accuracy on held-out nodes of known classes.
         expected: expected accuracy on the unlabelled nodes of one graph that are predicted as known
@@ -66,6 +66,7 @@ class Plan(NamedTuple):
         adapts: whether edges seem to join nodes of the same class, so that iterations and the prior
             correction help.
         iteration: number of finished iterations.
+        by_propensity: whether nodes are ranked by :class:`Propensity` before the first iteration.
     """
 
     finds_unknown: bool
@@ -81,6 +82,7 @@ class Plan(NamedTuple):
     smooths: bool = True
     adapts: bool = True
     iteration: int = 0
+    by_propensity: bool = False
 
 
 class Judged(NamedTuple):
