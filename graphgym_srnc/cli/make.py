@@ -18,6 +18,7 @@ from graphgym_srnc.core.environment import uncollected
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import features, folder, frames, graph_files, look, read
+from graphgym_srnc.data.names import RECIPE
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import content
 
@@ -97,7 +98,7 @@ def make_graph(
     """
     if like:
         with reading(Path(like), "a folder with a recipe of data make", "like"):
-            given["like"] = {**json.loads(content(Path(like, folder.RECIPE)))}
+            given["like"] = {**json.loads(content(Path(like, RECIPE)))}
     asked = look.Given((nodes.name, (links or nodes).name), look.Options(**given))
     progress.doing("reading tables", 0.2)
     if links is None:

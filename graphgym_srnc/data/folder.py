@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
 from graphgym_srnc.data.labels import GIVEN
+from graphgym_srnc.data.names import RECIPE
 from graphgym_srnc.errors import InputError, option, reading
 from graphgym_srnc.io import atomic, checksums
 
@@ -30,7 +31,6 @@ MOST = 0.8  # share of the labels from which one of three classes or more may me
 MANY_SINGLE = 0.1  # share of nodes without a link from which a remedy is named
 LOW = " If you expected more, check that the links name the right ids."
 DENSE = 0.3  # share of features other than zero above which they are stored as a dense array
-RECIPE = "recipe.json"  # how the features were made, so that another table gets the same columns
 SHOWN = 20  # most classes in a line
 PARENT = "parent.json"  # the run that ``discover`` read, in a folder that it wrote
 # The files of a graph folder and of the example tables.

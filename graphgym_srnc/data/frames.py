@@ -80,7 +80,7 @@ def look(
     own = own.using(label=of_label)
     edges, weights = connect.connect(given, own, pairs, reading, known)
     if given.options.numbers == ["*"]:
-        own = own.using(numbers=features.number_columns(own.table, own.used))
+        own = own.using(numbers=features.number_columns(own.table, own.not_numbers))
     made = _features(given, own, others)
     if given.options.like is None:
         made.recipe.update({"id": id, "ends": [*reading.ends]})
@@ -132,13 +132,24 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         joined,
         [*map(one_line, columns_of)],
         features.as_written(table[nodes.id]),
-        cells.texts,
+        cells.texts or _own_values(nodes),
         found.labels,
         found.parts,
         recipe,
         weights=found.weights,
         urls=names.addresses(texts(table[found.options.url])) if found.options.url else None,
     )
+
+
+def _own_values(nodes: Nodes) -> list[str] | None:
+    """The numbers and categories of each node in place of a text; None if there are none."""
+    names = [*nodes.uses["numbers"], *nodes.uses["categories"]][:SHOWN]
+    if not names:
+        return None
+    cells = [texts(nodes.table[name]) for name in names]
+    return [
+        ", ".join(f"{name} {cell}" for name, cell in zip(names, row) if cell) for row in zip(*cells)
+    ]
 
 
 def _without_lists(

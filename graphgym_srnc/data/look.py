@@ -84,6 +84,11 @@ class Nodes(NamedTuple):
         return {*columns.ROWS}.union(*self.uses.values())
 
     @property
+    def not_numbers(self) -> set[str]:
+        """Columns with a use; one that links nodes may be a number, too."""
+        return self.used - {*self.uses["link_by"]}
+
+    @property
     def not_features(self) -> list[str]:
         """Columns of labels, of the split and of web addresses."""
         return [name for use in ("label", "split", "url") for name in self.uses.get(use, ())]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.io import atomic
 
 # A web address that a page may link to; other schemes, such as javascript, could run code.
 ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
@@ -18,13 +20,21 @@ PIECE = "range of "  # start of the name of a feature that says how far a number
 DERIVED = (PART, PIECE)  # starts of the names of features that are made of others
 
 
+RECIPE = "recipe.json"  # how features were made, so that another table gets the same columns
+
+
 class Names(NamedTuple):
-    """Names and web addresses in the order of nodes and feature columns; None = there are none."""
+    """Names and web addresses in the order of nodes and feature columns; None = there are none.
+
+    ``units`` are the standard deviation and the mean of a number, by its name; they turn its
+    feature into the number.
+    """
 
     ids: list[str] | None = None
     texts: list[str] | None = None
     words: list[str] | None = None
     urls: list[str] | None = None
+    units: dict[str, tuple[float, float]] | None = None
 
 
 def of_folder(
@@ -55,7 +65,22 @@ def of_folder(
     _check_lines("words.txt", words, num_features, "feature column")
     if urls is not None:
         urls = addresses(urls)
-    return Names(ids, texts, words, urls)
+    return Names(ids, texts, words, urls, _units(path / RECIPE))
+
+
+def _units(file: Path) -> dict[str, tuple[float, float]] | None:
+    """The units of numbers that are no ranks, by a recipe of features; None if it has none."""
+    if not file.is_file():
+        return None
+    with reading(file, "a readable recipe of features", RECIPE, "Make the folder again"):
+        recipe = json.loads(atomic.content(file))
+        numbers = recipe.get("numbers")
+        if not numbers:
+            return None
+        scale = recipe["scales"][("text" in recipe) + ("parts" in recipe)]
+        ranks = numbers.get("ranks", ())
+        every = zip(numbers["columns"], numbers["std"], numbers["mean"])
+        return {name: (scale * std, mean) for name, std, mean in every if name not in ranks}
 
 
 def together(words: Sequence[str]) -> list[int]:

@@ -124,11 +124,14 @@ def choose(
 
 
 def _are_swapped(table: pandas.DataFrame, links: pandas.DataFrame) -> bool:
-    """Whether two columns of the node table hold ids that a column of the links has once each."""
+    """Whether two columns of the node table hold ids that a column of the links has once each.
+
+    Half of the ids suffice, since links may lead to nodes that are not in the table.
+    """
     for name in columns.unique(links):
         ids = columns.distinct(columns.cells(links, name))
         shares = [len(own & ids) / max(len(own), 1) for own in _cells_of(table)]
-        if sum(share >= MOST for share in shares) == 2:
+        if sum(share >= 0.5 for share in shares) == 2:
             return True
     return False
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 TOPICS = 20  # width of topics()
 STEPS = 10  # of its PageRank
 RESTART = 0.1  # of its PageRank
-LEAST_LABELS = 30  # labels that decide whether topics are those of neighbourhoods
+LEAST_LABELS = 30  # labels that decide which topics are the best
+CLEARLY = 0.05  # share of labels that scaled topics must tell apart beside those that others do
+SHRINKAGE = 0.1  # of the covariance within classes
+TINY = 1e-12  # variance of topics that are all the same
 OVERSAMPLING = 10  # additional columns of the randomised SVD
 POWERS = 6  # its power iterations
 
@@ -29,7 +32,7 @@ Matrix: TypeAlias = sp.csr_array | np.ndarray
 
 
 def best_topics(graph: Data, label: Tensor) -> Tensor:
-    """Topics of neighbourhoods, or of nodes alone if these tell known classes apart better.
+    """Topics of neighbourhoods or of nodes alone, perhaps scaled: those that tell classes apart.
 
     Args:
         graph: with ``x`` ``[V, F]`` and ``edge_index`` ``[2, E]``.
@@ -39,9 +42,46 @@ def best_topics(graph: Data, label: Tensor) -> Tensor:
     nodes = (label >= 0).nonzero().view(-1)
     if len(nodes) < LEAST_LABELS:
         return smoothed
-    alone = topics(graph, steps=0)
     own = label[nodes]
-    return alone if told_apart(alone[nodes], own) > told_apart(smoothed[nodes], own) else smoothed
+    pair = (smoothed, topics(graph, steps=0))
+    plain = {told_apart(one[nodes], own): one for one in reversed(pair)}
+    scaled = {_told_apart_if_scaled(one[nodes], own): one for one in reversed(pair)}
+    if max(scaled) > max(plain) + CLEARLY:
+        return scaled_by_classes(scaled[max(scaled)], nodes, own)
+    return plain[max(plain)]
+
+
+def _told_apart_if_scaled(topics: Tensor, label: Tensor) -> float:
+    """What :func:`told_apart` is of topics ``[n, D]`` that other labels ``[n]`` scaled."""
+    order = torch.randperm(len(label), generator=torch.Generator().manual_seed(0))
+    halves = order.chunk(2)
+    found = [
+        told_apart(scaled_by_classes(topics, learned, label[learned])[judged], label[judged])
+        for learned, judged in (halves, halves[::-1])
+    ]
+    return sum(found) / len(found)
+
+
+def scaled_by_classes(topics: Tensor, nodes: Tensor, label: Tensor) -> Tensor:
+    r"""Topics ``[V, D]`` whose covariance within known classes is about the identity.
+
+    .. math:: T \left(C + 0.1\, \frac{\text{tr}\, C}{D} I\right)^{-1/2}
+
+    Directions in which classes do not differ, such as that of a category beside the matter, then
+    count less than those in which they do.
+
+    Args:
+        topics: of all nodes.
+        nodes, label: labelled nodes and their classes, ``[n]``.
+    """
+    own = topics[nodes].double()
+    member = F.one_hot(label).double()
+    means = member.T @ own / member.sum(0).clamp(min=1)[:, None]
+    within = own - means[label]
+    covariance = within.T @ within / len(own)
+    covariance.diagonal().add_(SHRINKAGE * covariance.diagonal().mean())
+    variance, axes = torch.linalg.eigh(covariance)
+    return (topics.double() @ (axes / variance.clamp(min=TINY).sqrt()) @ axes.T).float()
 
 
 def told_apart(topics: Tensor, label: Tensor) -> float:

@@ -28,7 +28,7 @@ from graphgym_srnc.data.labels import (
     UNKNOWN,
     cleaned,
 )
-from graphgym_srnc.data.names import Names
+from graphgym_srnc.data.names import RECIPE, Names
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
 from graphgym_srnc.own.discover import words
@@ -413,7 +413,7 @@ def origins(made: Labels, before: Mapping[int, str]) -> dict[int, str]:
 
 def _recipe(source: Path) -> dict[str, Any] | None:
     """The recipe of the features of a graph folder; None if it has none."""
-    path = source / folder.RECIPE
+    path = source / RECIPE
     hint = "Make the folder of the graph again"
     with reading(path, "a readable recipe of features", "labels_out", hint):
         return json.loads(atomic.content(path)) if path.exists() else None

@@ -25,7 +25,7 @@ READ = 2000  # letters of a node's text that are read for its line
 # Weight of the whole graph's counts as a prior; the larger, the more often a word must occur.
 PRIOR = 0.1
 LEAST_Z = 2.0  # z of a typical word
-LEAST_DISTANCE = 0.5  # standard deviations of a typical number
+MOST_INSIDE = 0.3  # share of all nodes between the quartiles of a typical number; by chance 0.5
 RARITY = 1.5  # power of the inverse node frequency of a word in the order of words
 TELLING = 8  # letters of a category from which it is shown without the name of its column
 MOST_IN_NAME = 4  # words of the name of a feature
@@ -117,9 +117,10 @@ def described(x: Matrix, names: Names) -> tuple[Matrix, Names]:
 def typical_numbers(
     x: Matrix, group: np.ndarray, count: int, names: Names, most: int
 ) -> list[list[str]]:
-    """At most ``most`` features of each group that are numbers, with how far its mean is off.
+    """At most ``most`` features of each group that are numbers, with its quartiles of them.
 
-    The distance is in standard deviations of all nodes, at least :data:`LEAST_DISTANCE`.
+    The first ones have the fewest of all nodes between these quartiles, at most
+    :data:`MOST_INSIDE`. Numbers without units are in standard deviations from the mean.
 
     Args:
         x: features, ``[V, F]``.
@@ -132,14 +133,30 @@ def typical_numbers(
     if not len(columns):
         return [[] for _ in range(count)]
     values = sp.csr_array(x[:, columns]).toarray().astype(np.float64)
-    values = (values - values.mean(0)) / np.maximum(values.std(0), 1e-12)
-    sizes = np.bincount(group, minlength=count)[:, None]
-    found = []
-    for mean in by_group(values, group, count) / np.maximum(sizes, 1):
-        best = np.argsort(-np.abs(mean), kind="stable")[:most]
-        far = best[np.abs(mean[best]) >= LEAST_DISTANCE]
-        found.append([f"{column_name(names, columns[k])} {mean[k]:+.1f}" for k in far])
+    found: list[list[str]] = []
+    for own in (values[group == number] for number in range(count)):
+        if not len(own):
+            found.append([])
+            continue
+        low, high = np.quantile(own, [0.25, 0.75], axis=0)
+        inside = ((values >= low) & (values <= high)).mean(0)
+        best = np.argsort(inside, kind="stable")[:most]
+        typical = [k for k in best if inside[k] <= MOST_INSIDE]
+        found.append([_range(values[:, k], low[k], high[k], names, columns[k]) for k in typical])
     return found
+
+
+def _range(values: np.ndarray, low: float, high: float, names: Names, column: int) -> str:
+    """Two values of a feature ``[V]``, in its unit or in standard deviations from its mean."""
+    name = column_name(names, column)
+    unit = (names.units or {}).get(names.words[column]) if names.words else None
+    if unit is None:
+        ends = [(end - values.mean()) / max(values.std(), 1e-12) for end in (low, high)]
+        return f"{name} {ends[0]:+.1f} to {ends[1]:+.1f}"
+    size, mean = unit
+    spread = max(values.std() * size, 1e-12)
+    digits = max(0, 1 - int(np.floor(np.log10(spread))))
+    return f"{name} {low * size + mean:.{digits}f} to {high * size + mean:.{digits}f}"
 
 
 def column_name(names: Names, column: int) -> str:
