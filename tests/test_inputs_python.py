@@ -193,7 +193,7 @@ def test_a_warning_reaches_the_user():
         model = tiny(open_set=False).fit(data)
     with pytest.warns(RuntimeWarning, match="graph x: all nodes have the same features"):
         model.predict(data)
-    nodes = pandas.DataFrame({"x": np.arange(V) / 7, "label": ["a", "A"] * (V // 2)})
+    nodes = pandas.DataFrame({"x": np.arange(V) // 2 % 2, "label": ["a", "A"] * (V // 2)})
     with pytest.warns(RuntimeWarning) as told:
         made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
         told_of = tiny(open_set=False).fit(made).warnings_

@@ -63,6 +63,11 @@ def test_they_join_the_links_of_a_table_at_their_mean_weight():
     assert weights[0, 2] == 2 + 3 and weights[1, 3] == 4 and weights[1, 5] == 3
 
 
+def test_a_number_that_links_nodes_is_still_one_of_all_numbers():
+    made = from_frames(NODES, id="id", link_by="size", numbers="*")
+    assert "size" in made.feature_names
+
+
 def test_a_later_table_is_linked_by_the_same_columns(tmp_path, capsys):
     NODES.to_csv(tmp_path / "nodes.csv", index=False)
     NODES[:6].to_csv(tmp_path / "later.csv", index=False)

@@ -220,6 +220,30 @@ def test_numbers_between_others_are_linear_in_their_ranges():
     assert right(x[:, :1]) < 0.7 and right(x) > 0.95
 
 
+def test_numbers_of_labelled_nodes_that_differ_are_told(tmp_path):
+    year = np.arange(200) ** 1.5
+    size = np.random.default_rng(0).normal(size=200)
+    label = [*"ab" * 30, *[""] * 140]
+    table = {"id": np.arange(200) + 1000, "year": year, "size": size, "label": label}
+    pandas.DataFrame(table).to_csv(tmp_path / "nodes.csv", index=False)
+    (tmp_path / "edges.csv").write_text("1000,1001\n1002,1003\n")
+    _, told = make_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", numbers=["*"])
+    (line,) = (line for line in told if line.startswith("Labelled nodes differ"))
+    distance = (year[:60].mean() - year[60:].mean()) / year.std(ddof=1)
+    assert f"by the mean of year {distance:+.1f} (in" in line
+    drawn = np.random.default_rng(0).permutation(label)
+    pandas.DataFrame(table | {"label": drawn}).to_csv(tmp_path / "nodes.csv", index=False)
+    _, told = make_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", numbers=["*"])
+    assert not any(line.startswith("Labelled nodes differ") for line in told)
+
+
+def test_numbers_and_categories_are_the_text_of_a_node_without_one(split_free):
+    made, _ = make_graph(*split_free, numbers=["size"], categories=["land"])
+    assert made.texts[:2] == ["size 1, land DE", "size 2.5, land FR"]
+    made, _ = make_graph(*split_free, numbers=["size"], text=["title"])
+    assert made.texts[0] == TITLES[0]
+
+
 def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_path):
     array = np.random.default_rng(0).normal(size=(8, 3))
     np.save(tmp_path / "own.npy", array)
@@ -329,6 +353,7 @@ id,t\n1,a\n2,b\n                | 1\n        | two nodes on each line
 id,t,split\n1,a,dev\n2,b,\n     | 1,2\n      | 1 has the part 'dev'
 id,t\n1,a\n2,b\n                |            | the file is empty
 u,v\n1,2\n2,3\n3,1\n            | k,s,t\n1,5,x\n2,6,y\n3,7,z\n | Are the two tables swapped?
+u,v\n1,2\n2,1\n3,9\n            | k,s,t\n1,5,x\n2,6,y\n3,7,z\n | Are the two tables swapped?
 a,b\n1,2\n2,3\n3,1\n            | k,s,t\n7,5,x\n8,6,y\n9,7,z\n | Its columns are k, s and t
 id,t\n1,\xe9\n                  | 1,1\n      | UTF-8
 """

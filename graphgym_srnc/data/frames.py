@@ -43,6 +43,8 @@ LEAST_NEW = 0.25  # share of the nodes whose ids contain words that their texts 
 SHOWN = 10  # columns whose empty cells or extreme numbers are told in print
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
 LOOKED_AT = 10_000  # first cells of numbers that tell whether they may be versions
+FAR_APART = 0.8  # standard deviations between means of labelled and of other nodes
+LEAST_COMPARED = 20  # nodes of each
 PROBED = 100  # first cells of a text that tell whether it may hold numbers
 
 
@@ -81,7 +83,7 @@ def look(
     edges, weights = connect.connect(given, own, pairs, reading, known)
     if given.options.numbers == ["*"]:
         own = own.using(numbers=features.number_columns(own.table, own.not_numbers))
-    made = _features(given, own, others)
+    made = _features(given, own, known, others)
     if given.options.like is None:
         made.recipe.update({"id": id, "ends": [*reading.ends]})
     _tell_columns(given, own, made)
@@ -255,11 +257,15 @@ def _one_row_for_each_id(given: Given, nodes: Nodes) -> Nodes:
     return nodes._replace(table=table[~repeated])
 
 
-def _features(given: Given, nodes: Nodes, others: bool) -> features.Made:
-    """The features of the columns, by a new recipe or that of an earlier graph."""
+def _features(given: Given, nodes: Nodes, known: list[str] | None, others: bool) -> features.Made:
+    """The features of the columns, by a new recipe or that of an earlier graph.
+
+    ``known`` are the labels of the nodes.
+    """
     options = given.options
     if options.like is None:
         made = _learnt(given, nodes)
+        _tell_other_numbers(given, known, made.cells.numbers)
     else:
         made = _by_recipe(given, nodes.table, options.like)
     if not (made.recipe or others or options.spectral):
@@ -327,6 +333,27 @@ def _tell_odd_columns(given: Given, nodes: Nodes) -> None:
                 f"{name} has {values:,} values for {len(table):,} nodes, and each is a feature. "
                 "Name a text in `text`."
             )
+
+
+def _tell_other_numbers(given: Given, known: list[str] | None, numbers: pandas.DataFrame) -> None:
+    """Tell of numbers of labelled nodes that are unlike those of others, by labels ``[V]``.
+
+    A new class of few nodes changes means less than :data:`FAR_APART`.
+    """
+    is_labelled = np.array([bool(label) for label in known or ()])
+    if numbers.empty or min(is_labelled.sum(), (~is_labelled).sum()) < LEAST_COMPARED:
+        return
+    means = numbers[is_labelled].mean() - numbers[~is_labelled].mean()
+    distance = (means / numbers.std().replace(0, np.nan)).dropna()
+    far = distance[distance.abs() >= FAR_APART]
+    if len(far):
+        listing = listed([f"{name} {value:+.1f}" for name, value in far.items()], SHOWN)
+        given.problems.append(
+            f"Labelled nodes differ from the others by the mean of {listing} (in standard"
+            " deviations). If you labelled one part of the table, nodes of other parts look like an"
+            " unknown class. Label some of them, leave these columns out, or set `open_set` to"
+            " False."
+        )
 
 
 def _as_one_number(cells: Sequence[str]) -> tuple[str, str] | None:

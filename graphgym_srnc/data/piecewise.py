@@ -10,7 +10,7 @@ import pandas
 from graphgym_srnc.data.names import PIECE
 
 PIECES = 10  # most pieces of a column, with equally many numbers each
-LEAST = 10  # numbers of a piece
+LEAST = 20  # numbers of a piece
 
 
 def learn(values: pandas.DataFrame) -> dict[str, list[float]]:
