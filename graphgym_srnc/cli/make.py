@@ -12,7 +12,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from graphgym_srnc.cli import arguments
-from graphgym_srnc.cli.words import flags_of, told
+from graphgym_srnc.cli.words import CONFIG, flags_of, told
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.environment import uncollected
 from graphgym_srnc.core.progress import RunProgress
@@ -50,7 +50,8 @@ def make(args: argparse.Namespace) -> None:
         graph, notes = make_graph(*inputs, **given)
         progress.doing("writing the graph", 1.0)
         folder.write(graph, out, args.overwrite)
-    for line in told([*map(plain, notes), *folder.summary(graph)], flags_of(args.parser)):
+    flags = CONFIG | flags_of(args.parser)
+    for line in told([*map(plain, notes), *folder.summary(graph)], flags):
         tell(line)
     tell(f"wrote {out}")
     if args.like:
