@@ -351,7 +351,8 @@ def _tell_other_numbers(given: Given, known: list[str] | None, numbers: pandas.D
         given.problems.append(
             f"Labelled nodes differ from the others by the mean of {listing} (in standard"
             " deviations). If you labelled one part of the table, nodes of other parts look like an"
-            " unknown class. Label some of them, leave these columns out, or train with `open_set=False`."
+            " unknown class. Label some of them, leave these columns out, or train with"
+            " `open_set=False`."
         )
 
 
