@@ -12,6 +12,7 @@ import pandas
 import pytest
 import torch
 from conftest import make_graph, refusal, rows
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.preprocessing import normalize
@@ -103,11 +104,11 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     assert 50 * same["accuracy"] == round(float(correct[30:].sum() * held.kept))
     assert held_out.unchanged(method, task, held.nodes.tolist()) == {}
     chosen = held.nodes[20:40].tolist()
-    judged = held_out.judge(method, task, with_linear=False, chosen=chosen, changed=changed)
+    judged = held_out.judge(method, task, with_controls=False, chosen=chosen, changed=changed)
     assert judged["labels"] == 60 and judged["unchanged"]["labels"] == 40
     right = f"(held-out labels {100 * judged['accuracy']:.1f} % right)"
     assert right in summary.line(result | {"held_out": judged})
-    assert [*found["alone"]] == ["gcnconv", "linear", "linear_hops"]
+    assert [*found["alone"]] == ["gcnconv", "linear", "linear_hops", "forest"]
     assert result["test"] == {} and not set(held.nodes.tolist()) - set(range(80))
     for kind, one in found["alone"].items():
         low, high = proportion_confint(round(80 * one["accuracy"]), 80, method="wilson")
@@ -115,13 +116,13 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     assert found["alone"]["gcnconv"]["accuracy"] == pytest.approx(float(held.gnn.mean()))
 
 
-def test_the_linear_controls_are_cross_validated_logistic_regression(loaded):
+def test_the_controls_are_cross_validated(loaded):
     task = build.task_of(loaded)
     noisy = task.source.clone()
     noisy.x = noisy.x + 2 * torch.rand(noisy.x.shape, generator=torch.Generator().manual_seed(0))
     graph = prepare(noisy, "l2")
     held = loaded.method.out_of_fold
-    right = held_out.linear_controls(graph, task, held)
+    right = held_out.controls(graph, task, held)
     settings = {"C": held_out.INVERSE_PENALTY, "class_weight": "balanced", "max_iter": 200}
     x, y = graph.x.numpy(), held.labels.numpy()
     folds = PredefinedSplit(held.fold.numpy())
@@ -129,9 +130,15 @@ def test_the_linear_controls_are_cross_validated_logistic_regression(loaded):
     links[tuple(task.source.edge_index.numpy())] = 1
     mean = links / links.sum(1, keepdims=True).clip(1)
     hops = np.hstack([normalize(part) for part in (x, mean @ x, mean @ mean @ x)])
-    for name, inputs in (("linear", x), ("linear_hops", hops)):
+    linear = LogisticRegression(**settings)
+    forest = RandomForestClassifier(held_out.TREES, random_state=0)
+    for name, control, inputs in (
+        ("linear", linear, x),
+        ("linear_hops", linear, hops),
+        ("forest", forest, x),
+    ):
         own = inputs[held.nodes.numpy()]
-        expected = cross_val_predict(LogisticRegression(**settings), own, y, cv=folds)
+        expected = cross_val_predict(control, own, y, cv=folds)
         assert right[name].tolist() == (expected == y).tolist(), name
     assert right["linear"].tolist() != right["linear_hops"].tolist()
 
@@ -139,10 +146,11 @@ def test_the_linear_controls_are_cross_validated_logistic_regression(loaded):
 def test_a_control_with_too_many_numbers_is_left_out(loaded, monkeypatch):
     task = build.task_of(loaded)
     graph = loaded.method.prepared(task.source)
+    monkeypatch.setattr(held_out, "MAX_COLUMNS", 1)
     monkeypatch.setattr(held_out, "MAX_ENTRIES", int((graph.x[:80] != 0).sum()))
-    assert [*held_out.linear_controls(graph, task, loaded.method.out_of_fold)] == ["linear"]
+    assert [*held_out.controls(graph, task, loaded.method.out_of_fold)] == ["linear"]
     monkeypatch.setattr(held_out, "MAX_ENTRIES", 10)
-    assert held_out.linear_controls(graph, task, loaded.method.out_of_fold) == {}
+    assert held_out.controls(graph, task, loaded.method.out_of_fold) == {}
 
 
 def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
@@ -154,7 +162,7 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     as_known = found["held_out"]["as_known"]["accuracy"]
     assert as_known == pytest.approx(found["val"]["known_accuracy"])
     assert found["held_out"]["accuracy"] == pytest.approx(found["val"]["closed_accuracy"])
-    assert [*found["held_out"]["alone"]] == ["linear", "linear_hops"]
+    assert [*found["held_out"]["alone"]] == ["linear", "linear_hops", "forest"]
     low, high = proportion_confint(round(40 * as_known), 40, method="wilson")
     last = (
         f"MLP, unknown counted as wrong {100 * as_known:.1f} % {100 * low:.1f} to {100 * high:.1f}"
@@ -192,7 +200,7 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     found = Page(page.read_text())
     _, rows, _ = words.figures(result)
     names = [name for name, *_ in rows]
-    assert names[0] == "SRNC+" and names[1:4] == [*map(words.name_of, result["held_out"]["alone"])]
+    assert names[0] == "SRNC+" and names[1:5] == [*map(words.name_of, result["held_out"]["alone"])]
     terminal = words.accuracy(result)
     cells = [[text for text, _ in row] for table in found.tables for row in table]
     for (name, right, interval), line in zip(rows, terminal[2:]):
@@ -710,7 +718,7 @@ def test_probabilities_in_small_components(loaded):
     sizes = component_sizes(task.target.edge_index.numpy(), 120)
     small = set(np.flatnonzero(sizes <= 5).tolist())
     held = loaded.method.out_of_fold
-    found = held_out.judge(loaded.method, task, with_linear=False)["small_components"]
+    found = held_out.judge(loaded.method, task, with_controls=False)["small_components"]
     places = [place for place, node in enumerate(held.nodes.tolist()) if node in small]
     assert found["labels"] == len(places) >= 4
     assert found["right"] == held.correct[places].sum()
@@ -719,7 +727,7 @@ def test_probabilities_in_small_components(loaded):
     assert {*range(80, 90)} <= {*others}
     assert found["mean_probability"] == pytest.approx(float(p.mean()), abs=1e-5)
     task.target.edge_index = edges
-    found = held_out.judge(loaded.method, task, with_linear=False)["small_components"]
+    found = held_out.judge(loaded.method, task, with_controls=False)["small_components"]
     assert found == {"labels": 0, "right": 0}
 
 

@@ -161,7 +161,7 @@ class Estimator(BaseEstimator):
             record = trainer.fit(method, task, seed=None, callbacks=callbacks, **rules)
             record.verdict = judge(method, task, record.first)
             if method.out_of_fold is not None:
-                record.held_out = held_out.judge(method, task, with_linear=False)
+                record.held_out = held_out.judge(method, task, with_controls=False)
         if any(callback.stopped for callback in stopping):
             record.stopped = "a callback returned True"
         recipes = [_recipe(graph) for graph in (source, target) if graph is not None]

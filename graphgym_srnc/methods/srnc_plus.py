@@ -430,9 +430,16 @@ class SRNCPlus(ClusterMethod):
             return usual
         ranks = torch.cat([contrast.ranks(fold.held_out) for fold in held_out.folds])
         other = Judged(ranks, weight, correct)
-        promised = [unknown_evidence(*one).accuracy for one in (usual, other)]
-        if TESTS * tests["low_ranks"] <= SIGNIFICANT and promised[0] >= promised[1]:
-            return usual
+        if TESTS * tests["low_ranks"] <= SIGNIFICANT:
+            found = [unknown_evidence(*one) for one in (usual, other)]
+            # One that shows fewer unknown nodes would promise more if this were believed.
+            share = max(one.least_share for one in found)
+            promised = [
+                weighted_mean(one._replace(least_share=share).gained(judged.ranks, correct), weight)
+                for one, judged in zip(found, (usual, other))
+            ]
+            if promised[0] >= promised[1]:
+                return usual
         self.use_propensity(contrast)
         return other
 

@@ -30,10 +30,12 @@ SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
 NAMES = {  # keys of train.held_out, whose import takes seconds, and kinds of classifiers
     "linear": "logistic regression on features",
     "linear_hops": "logistic regression on features and hop means",
+    "forest": "random forest on features",
     "mlp": "MLP on features",
     "sign": "MLP on features and hop means",
 }
-BACKBONES = {"linear": "mlp", "linear_hops": "sign"}  # of the GNN that reads what a control reads
+# The backbone that reads what a control reads.
+BACKBONES = {"linear": "mlp", "linear_hops": "sign", "forest": "mlp"}
 
 
 class Alternative(NamedTuple):

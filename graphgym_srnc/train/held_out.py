@@ -20,19 +20,23 @@ from graphgym_srnc.methods.shared.validation import OutOfFold
 
 LINEAR = "linear"
 LINEAR_ON_HOPS = "linear_hops"
-"""Names of the controls: logistic regression on features, and on these beside their hop means."""
+FOREST = "forest"
+"""Names of the controls: logistic regression on features, and on these beside their hop means, and
+a random forest on features."""
 
 SIGNIFICANT = 0.01  # p-value below which probabilities are too high
 FEW = 5  # number of held-out labels from which a class is judged
 INVERSE_PENALTY = 10.0  # of the linear controls, whose classes have equal total weight
 MAX_ENTRIES = 20_000_000  # numbers that a linear control reads, above which it is left out
+TREES = 200  # of the forest, which reads features that are numbers
+MAX_COLUMNS = 300  # features above which there is none
 
 
 def judge(
     method: Method,
     task: ShiftTask,
     *,
-    with_linear: bool = True,
+    with_controls: bool = True,
     chosen: Collection[int] = (),
     checked: Collection[int] = (),
     changed: Collection[int] = (),
@@ -44,7 +48,7 @@ def judge(
     Args:
         method: a trained method.
         task: the task with one graph that it was trained on, with its labels.
-        with_linear: whether to train :func:`linear_controls`, too.
+        with_controls: whether to train :func:`controls`, too.
         chosen: nodes that got labels since an earlier model found them in a cluster, or doubted
             them. They are not judged, since they are easier or harder than others.
         checked: nodes whose label the user confirmed or corrected.
@@ -73,8 +77,8 @@ def judge(
     found = found.at(~excluded)
     correct = found.correct
     alone = {} if found.gnn is None else {method.encoder.kind: found.gnn}
-    if with_linear:
-        alone |= linear_controls(method.prepared(task.source), task, found)
+    if with_controls:
+        alone |= controls(method.prepared(task.source), task, found)
     total = len(correct)
     labelled = torch.cat([task.train, task.val])
     labelled = labelled[task.source.y[labelled] < task.num_known]
@@ -205,12 +209,16 @@ def mcnemar(first: Tensor, second: Tensor) -> float:
     return float(binomtest(only_first, only_one).pvalue) if only_one else 1.0
 
 
-def linear_controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[str, Tensor]:
-    """1 where logistic regression predicts a held-out label, else 0, ``[m]``, by its inputs.
+def controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[str, Tensor]:
+    """1 where a control predicts a held-out label, else 0, ``[m]``, by its name.
 
     It learns the labels that the models of each fold learned. A control that would read too many
-    numbers is left out, and all are if a fold has labels of one class only.
+    numbers is left out, and all are if a fold has labels of one class only. The forest reads
+    features that are stored dense, which are numbers.
     """
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
     train = task.train[~torch.isin(task.train, held_out.nodes)]
     learned = torch.cat([train, held_out.nodes])
     fold = torch.cat([torch.full_like(train, -1), held_out.fold]).cpu().numpy()
@@ -222,30 +230,39 @@ def linear_controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[
     ]
     if any(len(np.unique(y[rest])) < 2 for rest, _ in folds):
         return {}
+    linear = LogisticRegression(C=INVERSE_PENALTY, class_weight="balanced", max_iter=200)
     found = {}
-    for name, x in (
-        (LINEAR, _own_features(graph, learned)),
-        (LINEAR_ON_HOPS, _with_hop_means(graph, learned)),
+    for name, model, x in (
+        (LINEAR, linear, _own_features(graph, learned)),
+        (LINEAR_ON_HOPS, linear, _with_hop_means(graph, learned)),
+        (FOREST, RandomForestClassifier(TREES, random_state=0), _numbers(graph, learned)),
     ):
         if x is not None:
-            right = (_predicted(x, y, folds) == y)[fold >= 0]
+            right = (_predicted(model, x, y, folds) == y)[fold >= 0]
             found[name] = torch.from_numpy(right).float().to(held_out.labels.device)
     return found
 
 
-def _predicted(x: Any, y: np.ndarray, folds: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Classes ``[n]`` of the held-out rows of each fold, by logistic regression on the others."""
+def _predicted(
+    model: Any, x: Any, y: np.ndarray, folds: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    """Classes ``[n]`` of the held-out rows of each fold, by a model of the others."""
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
 
     predicted = np.full(len(y), -1)
-    model = LogisticRegression(C=INVERSE_PENALTY, class_weight="balanced", max_iter=200)
     for rest, is_held_out in folds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(x[rest], y[rest])
         predicted[is_held_out] = model.predict(x[is_held_out])
     return predicted
+
+
+def _numbers(graph: Graph, nodes: Tensor) -> np.ndarray | None:
+    """Features of nodes that are stored dense; None if they are not, or too many."""
+    if isinstance(graph.x, Sparse) or graph.num_features > MAX_COLUMNS:
+        return None
+    return graph.x[nodes].cpu().numpy()
 
 
 def _own_features(graph: Graph, nodes: Tensor) -> sparse.csr_array | None:
