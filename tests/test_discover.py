@@ -1176,7 +1176,7 @@ def test_a_table_of_labels_whose_node_and_id_disagree_is_refused(tmp_path):
 
 
 def test_a_new_class_with_nearly_the_name_of_another_gives_a_warning():
-    known = ["Food", "Fine art", "class 10", "Sports"]
+    known = ["Food", "Fine art", "class 10", "Sports", "silky pocket mouse"]
     for name, near in (
         ("Fod", "Food"),
         ("food", "Food"),
@@ -1187,7 +1187,7 @@ def test_a_new_class_with_nearly_the_name_of_another_gives_a_warning():
         made = feedback.Labels(["Food", name, "", "unknown", name], [""] * 5, set())
         (warning,) = feedback.on_near_names(made, known)
         assert f"{name!r} (2 labels) becomes a new class. Did you mean {near!r}?" in warning
-    for name in ("Sports", "Wood carving", "class 11", "Art", "unknown"):
+    for name in ("Sports", "Wood carving", "class 11", "Art", "unknown", "Bailey's pocket mouse"):
         made = feedback.Labels(["Food", name], [""] * 2, set())
         assert feedback.on_near_names(made, known) == []
     made = feedback.Labels(["Music", "Music", "Musik"], [""] * 3, set())

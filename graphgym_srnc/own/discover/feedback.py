@@ -29,7 +29,7 @@ from graphgym_srnc.data.labels import (
     cleaned,
 )
 from graphgym_srnc.data.names import RECIPE, Names
-from graphgym_srnc.errors import InputError, reading
+from graphgym_srnc.errors import ALIKE, InputError, reading
 from graphgym_srnc.io import atomic
 from graphgym_srnc.own.discover import words
 from graphgym_srnc.own.discover.clusters import Discovery
@@ -341,6 +341,7 @@ def on_near_names(made: Labels, classes: Collection[str]) -> list[str]:
             for word, other in others.items()
             if _without_digits(word) != _without_digits(letters)
             and not {name, other} <= of_clusters
+            and _differ_by_letters(name, other)
         ]
         same = others.get(letters)
         near = difflib.get_close_matches(letters, words, 1, NEAR)
@@ -352,6 +353,14 @@ def on_near_names(made: Labels, classes: Collection[str]) -> list[str]:
             )
         others.setdefault(letters, name)
     return warnings
+
+
+def _differ_by_letters(name: str, other: str) -> bool:
+    """Whether the words that only one of two names has are alike: a typing error changes few."""
+    own, others = (name.lower().split(), other.lower().split())
+    rest = " ".join(word for word in own if word not in others)
+    other_rest = " ".join(word for word in others if word not in own)
+    return difflib.SequenceMatcher(None, rest, other_rest).ratio() >= ALIKE
 
 
 def _letters(name: str) -> str:
