@@ -304,6 +304,14 @@ def few_numbers(monkeypatch) -> None:
 
 
 @pytest.fixture
+def without_ranges(monkeypatch) -> None:
+    """Numbers without features of their ranges."""
+    from graphgym_srnc.data import piecewise
+
+    monkeypatch.setattr(piecewise, "LEAST", 10**6)
+
+
+@pytest.fixture
 def without_figures(monkeypatch) -> None:
     """Pages of tests that are not about figures have none but those of runs."""
     monkeypatch.setattr("graphgym_srnc.report.page._curves", lambda *words: iter(()))

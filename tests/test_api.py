@@ -467,6 +467,7 @@ def test_grid_search_over_nodes():
         tiny_estimator("ERM").fit(graph.x.numpy(), labels)
 
 
+@pytest.mark.usefixtures("without_ranges")
 def test_frames_and_networkx_are_the_same_graph():
     graph = make_graph(num_classes=3)
     names = [f"n{i}" for i in range(graph.num_nodes)]

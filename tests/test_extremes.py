@@ -36,6 +36,7 @@ def made_of(told: bool, *tables: pandas.DataFrame, **options: object):
     return graph
 
 
+@pytest.mark.usefixtures("without_ranges")
 def test_extreme_numbers_become_standardised_ranks_and_others_stay_numbers():
     rng = np.random.default_rng(0)
     mass, size = heavy(rng), rng.normal(size=V)
@@ -120,6 +121,7 @@ def test_another_unit_of_a_column_of_ranks_is_told():
     assert any(note.startswith(told) for note in again.notes)
 
 
+@pytest.mark.usefixtures("without_ranges")
 def test_a_recipe_without_ranks_gives_the_features_of_then():
     mass = heavy(np.random.default_rng(5))
     table, links = frames(mass=mass)

@@ -340,7 +340,7 @@ def _tell_other_numbers(given: Given, known: list[str] | None, numbers: pandas.D
 
     A new class of few nodes changes means less than :data:`FAR_APART`.
     """
-    is_labelled = np.array([bool(label) for label in known or ()])
+    is_labelled = np.array([bool(label) for label in known or ()], dtype=bool)
     if numbers.empty or min(is_labelled.sum(), (~is_labelled).sum()) < LEAST_COMPARED:
         return
     means = numbers[is_labelled].mean() - numbers[~is_labelled].mean()
