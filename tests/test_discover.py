@@ -707,6 +707,17 @@ def test_numbers_are_told_by_the_middle_half_of_a_group():
     assert typical_numbers(x, group, 4, names, 2)[3] == []  # a group without nodes
 
 
+def test_a_cluster_without_text_is_called_by_its_numbers(graph):
+    found = find(graph, posterior_of(graph), 3, ["a", "b", "c"])
+    texts = Names(words=[f"word {column}" for column in range(60)])
+    (row, *_) = table.rows(found, graph.x.numpy(), texts)
+    assert row.has_text and row.heads == row.words
+    categories = Names(words=[f"plot={column}" for column in range(60)])
+    (row, *_) = table.rows(found, graph.x.numpy(), categories)
+    row = row._replace(numbers=["foot 1 to 2", "age 3 to 4", "size 5 to 6"])
+    assert row.heads == ["foot 1 to 2", "age 3 to 4", *row.words]
+
+
 def test_page_and_tables_are_whole_and_escaped(graph):
     texts = [f"{NASTY} {i}" for i in range(300)]
     names = Names(None, texts, [f"={NASTY}{i}" for i in range(60)], ["https://a.org/?q=1"] * 300)

@@ -242,6 +242,10 @@ def test_numbers_and_categories_are_the_text_of_a_node_without_one(split_free):
     assert made.texts[:2] == ["size 1, land DE", "size 2.5, land FR"]
     made, _ = make_graph(*split_free, numbers=["size"], text=["title"])
     assert made.texts[0] == TITLES[0]
+    sizes = ["1992.021917808219", "", "-0.000123456789", "1234567.25", "5.0", "1", "2", "3"]
+    made, _ = make_graph(node_table(split_free[0], size=sizes), split_free[1], numbers=["size"])
+    shown = ["size 1992.02", "", "size -0.000123457", "size 1234567", "size 5"]
+    assert made.texts[:5] == shown
 
 
 def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_path):

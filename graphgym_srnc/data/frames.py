@@ -39,6 +39,7 @@ USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "numb
 USES |= {"categories": "categories", "url": "web addresses", "link_by": "links"}
 EMPTY_CELLS = {"numbers": "counted as the mean", "categories": "of no category"}
 WORD_OF_ID = re.compile(r"[^\W\d_]{3,}")
+DECIMALS = re.compile(r"[+-]?\d+\.\d+")
 LEAST_NEW = 0.25  # share of the nodes whose ids contain words that their texts lack
 SHOWN = 10  # columns whose empty cells or extreme numbers are told in print
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
@@ -145,13 +146,22 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
 
 def _own_values(nodes: Nodes) -> list[str] | None:
     """The numbers and categories of each node in place of a text; None if there are none."""
-    names = [*nodes.uses["numbers"], *nodes.uses["categories"]][:SHOWN]
+    numbers = nodes.uses["numbers"]
+    names = [*numbers, *nodes.uses["categories"]][:SHOWN]
     if not names:
         return None
     cells = [texts(nodes.table[name]) for name in names]
+    for place in range(min(len(numbers), SHOWN)):
+        cells[place] = [DECIMALS.sub(_shorter, cell) for cell in cells[place]]
     return [
         ", ".join(f"{name} {cell}" for name, cell in zip(names, row) if cell) for row in zip(*cells)
     ]
+
+
+def _shorter(number: re.Match[str]) -> str:
+    """A number with decimals, in six digits or without decimals."""
+    value = float(number[0])
+    return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
 
 
 def _without_lists(

@@ -187,7 +187,7 @@ def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[
     classes = [plain(name) for name in discovery.classes]
     new = "new" if discovery.seeds.predicted else "candidate"
     every = [f"known: {name}" for name in classes]
-    every += [f"{new} {_new_name(row.cluster, row.words)}" for row in found.new]
+    every += [f"{new} {_new_name(row.cluster, row.heads)}" for row in found.new]
     below = [len(every), *range(known)]
     every.append("unknown, in no new cluster")
     colours = [*_around(places, discovery.cluster.numpy()[shown], known)]
@@ -251,7 +251,7 @@ def _marks(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[list[
     drawn = found.discovery.cluster.numpy()[shown]
     texts = apart(found.discovery.classes, LONGEST_LABEL)
     known = len(texts)
-    texts += [_new_name(row.cluster, row.words) for row in found.new]
+    texts += [_new_name(row.cluster, row.heads) for row in found.new]
     sizes = np.bincount(drawn, minlength=len(texts))
     marks = []
     for place in sorted(range(len(texts)), key=lambda k: (k < known, -sizes[k])):

@@ -102,6 +102,7 @@ class Row(NamedTuple):
     others: list[Shown]  # others of its nodes, see ``shown``
     parts: list[Part]  # see ``number.parts``
     numbers: Sequence[str] = ()  # see ``typical_numbers``
+    has_text: bool = True  # whether most features that describe nodes are words, not categories
     few_labels: str = ""  # how few labels a candidate has
     by_chance: bool = False  # whether chance alone may leave a candidate with so few
 
@@ -109,6 +110,11 @@ class Row(NamedTuple):
     def title(self) -> str:
         """Its number if it is new, and its name if it has one."""
         return _title(self.cluster)
+
+    @property
+    def heads(self) -> list[str]:
+        """What it is called on the map: words, after two numbers if there is no text."""
+        return self.words if self.has_text else [*self.numbers[:2], *self.words]
 
     @property
     def size(self) -> str:
@@ -161,6 +167,8 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
     numbers = typical_numbers(x, *groups, names, NUMBERS)
     x, names = described(x, names)
     words = typical_words(x, *groups, names, TOP)
+    categories = sum("=" in word for word in names.words or ())
+    has_text = 2 * categories < x.shape[1]
     groups_of = dict(enumerate(discovery.seeds.groups, 1))
     classes = text.apart(discovery.classes, NEAREST)
     result = []
@@ -176,6 +184,7 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
             others,
             _parts(cluster, x, names),
             far,
+            has_text,
             few_labels(group) if group else "",
             group is not None and group.p_value >= SIGNIFICANT,
         )
