@@ -37,13 +37,14 @@ WITHOUT_LABEL = {
 
 ON_NEW_LABEL = (
     f"Fill in the column {NEW_LABEL} to correct a label, or repeat one to confirm it"
-    " (unknown = no label). Then train with your labels:"
+    " (unknown = no label)."
 )
+TRAIN = "Then train with your labels:"
 
 
 ON_UNCERTAIN = (
     "The classes of {:,} nodes, at most three of each class, are least certain. Fill in their"
-    f" {NEW_LABEL} where you know it. Then train with your labels:"
+    f" {NEW_LABEL} where you know it. {TRAIN}"
 )
 
 
@@ -253,9 +254,10 @@ def _disagreements(
         is_new = other["node"].isin(from_clusters)
         other = other.assign(origin=is_new.map({True: DISCOVERED, False: GIVEN}))
     if can_correct:
-        lines.append(ON_NEW_LABEL)
-        if not args.uncertain:
-            lines.append(_training(args))
+        if args.uncertain:  # whose list ends with the command
+            lines.append(ON_NEW_LABEL)
+        else:
+            lines += [f"{ON_NEW_LABEL} {TRAIN}", _training(args)]
     return lines, {"--disagreements": _to_label(args.disagreements, other, found)}
 
 
