@@ -66,7 +66,7 @@ def test_a_new_a_grown_and_a_vanished_class_are_named_right(seed, monkeypatch):
     }  # fmt: skip
     named = found.nodes().cluster_name.to_numpy()
     number = int(new.removeprefix("cluster "))
-    assert (truth[named == "c"] == "c").mean() > 0.85
+    assert (truth[named == "c"] == "c").mean() > 0.8
     assert (truth[found.nodes().cluster == number] == "e").mean() > 0.8
     for name in "cd":
         true = (truth == name).mean() - (was == name).mean()

@@ -394,7 +394,8 @@ class SRNCPlus(ClusterMethod):
             tests["few_labels"] = self.test_groups()
         p_value = min(TESTS * min(tests.values()), 1.0)
         is_clear = p_value <= SIGNIFICANT
-        self.change(p_value=p_value, is_clear=is_clear)
+        tested = int(self.is_drawn(held_out.labels).sum())
+        self.change(p_value=p_value, is_clear=is_clear, tested=tested)
 
         judged = self.judge_confidence(held_out, scores, contrast, tests)
         found = unknown_evidence(*judged)
@@ -403,7 +404,7 @@ class SRNCPlus(ClusterMethod):
         if self.abstain and not is_clear:
             self.change(finds_unknown=False)
             self.reported.append("unknown share")
-            self.warn_of_no_sign(p_value, int(self.is_drawn(held_out.labels).sum()))
+            self.warn_of_no_sign()
             return figures
         self.choose_share(found)
         self.count_kept(judged.ranks, judged.correct)
@@ -499,12 +500,13 @@ class SRNCPlus(ClusterMethod):
             scores.append(self.first(flat, self.target, posteriors))
         return scores
 
-    def warn_of_no_sign(self, p_value: float, count: int) -> None:
-        """Say that no node is predicted as unknown, and what ``count`` labels may not show."""
-        sign = "no significant" if p_value > WEAK else "only a weak"
-        least = least_detectable_share(count, SIGNIFICANT / TESTS)
-        self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, p_value)
-        self.warnings[TOO_SMALL] = DETECTABLE.format(count, 100 * least)
+    def warn_of_no_sign(self) -> None:
+        """Say that no node is predicted as unknown, and what the labels may not show."""
+        plan = self.plan
+        sign = "no significant" if plan.p_value > WEAK else "only a weak"
+        least = least_detectable_share(plan.tested, SIGNIFICANT / TESTS)
+        self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, plan.p_value)
+        self.warnings[TOO_SMALL] = DETECTABLE.format(plan.tested, 100 * least)
 
     def test_groups(self) -> float:
         """p-value of the group of similar nodes that clearest lacks labels, see :class:`Scan`.

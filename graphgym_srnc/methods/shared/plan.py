@@ -67,6 +67,7 @@ class Plan(NamedTuple):
             correction help.
         iteration: number of finished iterations.
         by_propensity: whether nodes are ranked by :class:`Propensity` before the first iteration.
+        tested: number of labels that the test used.
     """
 
     finds_unknown: bool
@@ -83,6 +84,7 @@ class Plan(NamedTuple):
     adapts: bool = True
     iteration: int = 0
     by_propensity: bool = False
+    tested: int = 0
 
 
 class Judged(NamedTuple):

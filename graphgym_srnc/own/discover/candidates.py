@@ -46,9 +46,7 @@ class Evidence(NamedTuple):
         open_set = method.task.unknown is not None
         if plan is None:
             return cls(open_set)
-        found = method.out_of_fold
-        count = 0 if found is None else len(found.labels)
-        return cls(open_set, plan.p_value, plan.least_share, count, plan.is_clear)
+        return cls(open_set, plan.p_value, plan.least_share, plan.tested, plan.is_clear)
 
     @property
     def sentence(self) -> str:

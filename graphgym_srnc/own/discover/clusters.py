@@ -95,7 +95,7 @@ class Cluster:
         """Why a new cluster may be no class; "" if nothing says so."""
         if self.has_few_links and 2 * self.small > len(self.nodes):
             return f"most of its nodes are in components of at most {SMALL} nodes"
-        if self.is_mixed:
+        if self.is_mixed and self.clarity < CLEAR:
             return "its nodes are less alike than those of each known class"
         if self.clarity < LEAST_CLARITY:
             return f"the model is unsure of its nodes (clarity below {LEAST_CLARITY:g})"
