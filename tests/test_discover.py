@@ -258,6 +258,14 @@ def test_a_mixed_cluster_is_a_leftover(graph, links):
     assert row.leftover == "its nodes are less alike than those of each known class"
 
 
+def test_a_cluster_of_clear_nodes_is_no_leftover_though_known_classes_are_more_alike(graph):
+    found = find(graph, posterior_of(graph), 3, ["a", "b", "c"])
+    loose = clusters.replace(found.new[0], is_mixed=True, p_unknown=0.9, cohesion=0.8)
+    assert loose.is_clear and not loose.weakness
+    unsure = clusters.replace(loose, p_unknown=0.7)
+    assert unsure.weakness == "its nodes are less alike than those of each known class"
+
+
 @pytest.mark.parametrize("is_usual", [False, True])
 def test_few_links_are_a_weakness_only_where_known_classes_have_links(graph, is_usual):
     """Nodes of the first new class, and perhaps of the first known one, lose all links."""

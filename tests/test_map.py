@@ -531,6 +531,7 @@ def test_cards_and_the_list_of_nodes(tmp_path):
     lines = list(csv.DictReader(seen["csv"].removeprefix("\ufeff").splitlines()))
     assert len(lines) == 300 and seen["count"] == "50 of 300 nodes"
     assert [line["id"] for line in lines][:2] == ["P0", "P1"] and "cluster" in lines[0]
+    assert lines[1]["node"] == "1" and lines[1]["title"] == "Title 1"
 
 
 @NEEDS_BROWSER

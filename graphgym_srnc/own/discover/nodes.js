@@ -84,7 +84,7 @@ function near(node, fact) {
     one.addEventListener("click", () => mark(other));
   }
   if (degree[node] > all.length) list.append(" and " + (degree[node] - all.length).toLocaleString("en") + " more");
-  fact("neighbours", list);
+  if (all.length) fact("neighbours", list);
 }
 
 // The list: filtered by the search and by a cluster, sorted by a column.
@@ -164,7 +164,8 @@ choose.addEventListener("change", () => { most = PAGE; fillList(); });
 text.addEventListener("input", () => { most = PAGE; fillList(); });
 document.getElementById("list-more").addEventListener("click", () => { most += 4 * PAGE; fillList(); });
 document.getElementById("list-csv").addEventListener("click", () => {
-  const columns = [["id", i => data.ids[i]], ...COLUMNS, ["text", i => data.texts[i]]];
+  const numbers = large(data.nodes), own = [["node", i => String(numbers[i])], ["id", i => data.ids[i]], ["title", i => data.titles[i]]];
+  const columns = [...own, ...COLUMNS.slice(1), ["text", i => data.texts[i]]];
   save("nodes.csv", [columns.map(([name]) => name), ...listed.map(i => columns.map(([, get]) => get(i)))]);
 });
 for (const link of document.querySelectorAll("[data-node]")) {
