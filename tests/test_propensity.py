@@ -72,6 +72,12 @@ def test_p_values_are_uniform_without_unknown_nodes(monkeypatch, draws=120):
         assert within_errors((values <= level).double(), torch.tensor(level), errors=3.5)
 
 
+def test_without_unlabelled_nodes_there_is_no_sign():
+    x, _ = drawn(0)
+    assert contrast_of(x, torch.arange(len(x))).p_value() == 1
+    assert contrast_of(x, torch.arange(len(x) - 1)).p_value() == 1
+
+
 def test_ranks_are_uniform_without_unknown_nodes(draws=60):
     """Though the classifier learned that the other nodes have no label."""
     ranks = []

@@ -12,6 +12,7 @@ from graphgym_srnc.methods.shared.cross_fit import ranks_in
 
 RIDGES = (0.1, 1.0, 10.0)  # penalties, in multiples of the mean variance of a feature
 DRAWS = 499  # random sets of labelled nodes; the smallest p-value is 1 / (DRAWS + 1)
+TOGETHER = 50  # sets that are compared at once
 SAMPLE = 10_000  # unlabelled nodes that suffice
 TINY = 1e-12  # variance of a feature that is constant
 
@@ -109,14 +110,18 @@ class Contrast:
 
         It is the share of random sets of as many nodes with at least as large a statistic.
         """
+        labels = self.weight[~self.is_pool]
+        if not len(labels) or self.is_pool.sum() < 2:
+            return 1.0
         generator = torch.Generator().manual_seed(0)
-        count = int((~self.is_pool).sum())
-        drawn = torch.rand(DRAWS, len(self.weight), generator=generator).topk(count).indices
-        weight = self.weight.new_zeros(DRAWS, len(self.weight))
-        weight.scatter_(1, drawn.to(weight.device), self.weight[~self.is_pool].expand(DRAWS, -1))
-        chance = self._statistics(weight, weight == 0).amax(0)
         found = self._statistics(self.weight[None], self.is_pool[None]).max()
-        return (1 + int((chance >= found).sum())) / (1 + DRAWS)
+        count = 1
+        for draws in [TOGETHER] * (DRAWS // TOGETHER) + [DRAWS % TOGETHER]:
+            order = torch.rand(draws, len(self.weight), generator=generator)
+            drawn = order.topk(len(labels)).indices.to(labels.device)
+            weight = labels.new_zeros(order.shape).scatter_(1, drawn, labels.expand(draws, -1))
+            count += int((self._statistics(weight, weight == 0).amax(0) >= found).sum())
+        return count / (1 + DRAWS)
 
     def fit(self, model: Propensity, left_out: Tensor) -> None:
         """Set the direction of a model, without the labels of some nodes ``[m]``."""
