@@ -27,7 +27,7 @@ from torch_geometric.data import Data, HeteroData
 from graphgym_srnc import shifts
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.cli.make import make_graph
-from graphgym_srnc.data import features, folder, read
+from graphgym_srnc.data import features, folder, read, units
 from graphgym_srnc.data import files as data_files
 from graphgym_srnc.data import names as _names
 from graphgym_srnc.errors import InputError
@@ -218,6 +218,40 @@ def test_numbers_between_others_are_linear_in_their_ranges():
         return model.score(part, is_middle)
 
     assert right(x[:, :1]) < 0.7 and right(x) > 0.95
+
+
+@pytest.mark.parametrize(
+    "cells, read",
+    [
+        (["36 mm", "37", "2.5mm", ""], ["36", "37", "2.5", ""]),
+        (["$5", "-7", "$1.25"], ["5", "-7", "1.25"]),
+        (["5 %", "true"], ["5", "1"]),
+        (["5k", "7k"], ["5", "7"]),
+        (["5k", "700"], None),  # 5,000 or 5
+        (["36 mm", "2.5 cm"], None),
+        (["1st", "2nd"], None),
+        (["P01", "~9 g", "12 angry men", "1,000 kg"], None),
+    ],
+)
+def test_one_unit_is_no_part_of_a_number(cells, read):
+    assert units.plain(cells) == (read or cells)
+
+
+def test_units_of_a_column_are_told(split_free):
+    one = [f"{size} mm" if size else "" for size in SIZES]
+    made, told = make_graph(node_table(split_free[0], size=one), split_free[1], numbers=["*"])
+    plain, _ = make_graph(node_table(split_free[0]), split_free[1], numbers=["*"])
+    assert abs(made.features - plain.features).max() == 0
+    assert "size: 7 cells read as numbers: '3 mm' as 3, and similar" in told
+    grouped = [f"{number},000" for number in range(1, 9)]
+    _, told = make_graph(node_table(split_free[0], size=grouped), split_free[1], numbers=["*"])
+    assert "size is not read as numbers because of 8 cells such as '1,000'" in told
+    two = [*one[:-1], "2 cm"]
+    _, told = make_graph(node_table(split_free[0], size=two), split_free[1], numbers=["*"])
+    line = "size is not read as numbers because of 7 cells such as '1 mm', with the units mm and cm"
+    assert line in told
+    with pytest.raises(InputError, match="Write all in one of the units mm and cm"):
+        make_graph(node_table(split_free[0], size=two), split_free[1], numbers=["size"])
 
 
 def test_numbers_of_labelled_nodes_that_differ_are_told(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 
 from graphgym_srnc.core.text import listed
-from graphgym_srnc.data import columns, features, labels
+from graphgym_srnc.data import columns, features, labels, units
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.look import NONE, Given, Nodes
 from graphgym_srnc.data.read import NAMELESS
@@ -62,7 +62,7 @@ def _is_split(cells: Sequence[str]) -> bool:
 
 def _parts_of_masks(masks: pandas.DataFrame, ids: Sequence[str]) -> list[str]:
     """The part of each node by masks of true and false."""
-    cells = masks.apply(lambda cells: features.truth(features.present(texts(cells))))
+    cells = masks.apply(lambda cells: units.plain(features.present(texts(cells))))
     if not cells.isin(["0", "1", ""]).all(axis=None):
         raise InputError.plain(
             "split",

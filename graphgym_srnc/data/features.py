@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import counted, listed, short
-from graphgym_srnc.data import extremes, piecewise
+from graphgym_srnc.data import extremes, piecewise, units
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.names import PART
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -27,7 +27,6 @@ NO_CATEGORIES: Recipe = {"columns": {}}
 NO_NUMBERS: Recipe = {"columns": ()}
 BESIDE_TEXT = 0.5  # length of numbers and categories beside texts, relative to that of these
 NO_NUMBER = EMPTY | {"-", "--", "?", "."}  # words, in lower case, for a missing number
-TRUTH = {"true": "1", "false": "0"}
 NUMERIC = "fiub"  # kinds of the types of numbers and truth values
 WORD = r"[^\W_]{2,}"  # letters and digits, so that SND_USB_AUDIO has three words
 OF_WORD = re.compile(r"[^\W_]+")
@@ -284,9 +283,12 @@ def on_nearly_numbers(table: pandas.DataFrame, names: Sequence[str]) -> list[str
     told = []
     for name in names:
         values, wrong = parsed(table[name])
-        if wrong and values.notna().sum() > len(wrong):
+        mixed = units.several(wrong)
+        is_near = mixed or values.notna().sum() > len(wrong)
+        if wrong and (is_near or units.GROUPED.fullmatch(wrong[0])):
             cells = counted(len(wrong), "cell")
-            told.append(f"{name} is not read as numbers because of {cells} such as {wrong[0]!r}")
+            line = f"{name} is not read as numbers because of {cells} such as {wrong[0]!r}"
+            told.append(line + (f", with the units {listed(mixed, 5)}" if mixed else ""))
     return told
 
 
@@ -299,11 +301,6 @@ def present(cells: Sequence[str], role: str = "categories") -> list[str]:
 def values(cell: Any) -> np.ndarray:
     """The numbers of a list, an array or a tensor, which may be one that was trained."""
     return np.ravel(cell.tolist() if hasattr(cell, "detach") else cell)
-
-
-def truth(cells: Sequence[str]) -> list[str]:
-    """Cells with 1 and 0 in the place of true and false."""
-    return [TRUTH.get(cell.lower(), cell) for cell in cells]
 
 
 def documents(table: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -432,12 +429,18 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
     for name in columns:
         found[name], wrong = parsed(column(table, name, "numbers"))
         if wrong:
+            hint = (
+                "Write numbers such as 1.5 or 1500, leave a cell without a number empty, or name a"
+                " column of words in `text` or `categories`"
+            )
+            mixed = units.several(wrong)
+            if mixed:
+                hint = f"Write all in one of the units {listed(mixed, 5)}"
             raise InputError.plain(
                 "numbers",
                 f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
                 f", for example {wrong[0]!r}",
-                "Write numbers such as 1.5 or 1500, leave a cell without a number empty, or name"
-                " a column of words in `text` or `categories`",
+                hint,
             )
     return pandas.DataFrame(found)
 
@@ -447,7 +450,7 @@ def parsed(cells: pandas.Series) -> tuple[pandas.Series, list[str]]:
     if cells.dtype.kind in NUMERIC:
         written = cells.astype(float)
     else:
-        known = truth(present(texts(cells), "numbers"))
+        known = units.plain(present(texts(cells), "numbers"))
         written = pandas.Series(known, cells.index, dtype=object)
     values = pandas.to_numeric(written, errors="coerce").astype(float)
     wrong = ~(np.abs(values) < LARGEST) & (written != "") & written.notna()

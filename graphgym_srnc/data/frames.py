@@ -28,6 +28,7 @@ from graphgym_srnc.data import (
     names,
     read,
     readings,
+    units,
 )
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
@@ -445,7 +446,7 @@ def _tell_columns(given: Given, nodes: Nodes, made: features.Made) -> None:
             empty[name] = known.count("")
             given.notes.extend(labels.changes(name, cells, known, "empty"))
             if use == "numbers" and table[name].dtype.kind != "b":
-                given.notes.extend(labels.changes(name, known, features.truth(known), "numbers"))
+                given.notes.extend(labels.changes(name, known, units.plain(known), "numbers"))
         counts = [f"{name} {count:,}" for name, count in empty.items() if count]
         if counts:
             line = f"empty cells, {meaning}: {listed(counts, SHOWN)}"
