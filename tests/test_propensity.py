@@ -12,6 +12,7 @@ import graphgym_srnc
 from graphgym_srnc.backbones.sign import HOPS
 from graphgym_srnc.losses.ranks import low_rank_p_value
 from graphgym_srnc.methods.shared import propensity
+from graphgym_srnc.methods.shared.plan import Judged, promises_more
 from graphgym_srnc.methods.shared.propensity import Contrast, Propensity
 from graphgym_srnc.train import model as models
 
@@ -137,3 +138,19 @@ def test_without_an_unknown_class_it_is_not_used():
     data, _ = of_two_numbers(hidden=False)
     model = graphgym_srnc.SRNCPlus(**FEW).fit(data)
     assert not model.method_.plan.by_propensity
+
+
+def test_a_confidence_promises_more_for_both_shares_or_not_at_all(count=1000):
+    """One that calls more nodes unknown than there seem to be promises more for one of them."""
+    correct = torch.ones(count)
+    weight = torch.ones(count)
+    even = (torch.arange(count) + 0.5) / count
+    sharp = Judged(0.2 + 0.8 * even, weight, correct)  # a fifth of the nodes has lower scores
+    dull = Judged(torch.where(even < 0.1, 2 * even, (0.7 + 8 * even) / 9 + 0.03), weight, correct)
+    assert promises_more(sharp, dull) and not promises_more(dull, sharp)
+    assert not promises_more(sharp, sharp)
+    wrong = Judged(sharp.ranks, weight, correct * 0)
+    assert promises_more(dull, wrong) and not promises_more(wrong, dull)
+    many = Judged(0.4 + 0.6 * even, weight, correct)
+    few = Judged(0.2 + 0.8 * even, weight, correct)
+    assert not promises_more(many, few) and not promises_more(few, many)

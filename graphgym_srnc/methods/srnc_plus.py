@@ -46,6 +46,7 @@ from graphgym_srnc.methods.shared.plan import (
     Plan,
     confident_nodes,
     mean_or,
+    promises_more,
     weighted_mean,
 )
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
@@ -422,7 +423,7 @@ class SRNCPlus(ClusterMethod):
         """Choose the confidence before the first iteration, and judge it by held-out nodes.
 
         It is label propensity if this shows unknown nodes, and the first scores ``[V]`` of each
-        fold do not or promise less accuracy.
+        fold do not or promise less accuracy, see :func:`promises_more`.
         """
         correct = held_out.correct(held_out.log_p)
         weight = self.class_ratio[held_out.labels]
@@ -431,16 +432,8 @@ class SRNCPlus(ClusterMethod):
             return usual
         ranks = torch.cat([contrast.ranks(fold.held_out) for fold in held_out.folds])
         other = Judged(ranks, weight, correct)
-        if TESTS * tests["low_ranks"] <= SIGNIFICANT:
-            found = [unknown_evidence(*one) for one in (usual, other)]
-            # One that shows fewer unknown nodes would promise more if this were believed.
-            share = max(one.least_share for one in found)
-            promised = [
-                weighted_mean(one._replace(least_share=share).gained(judged.ranks, correct), weight)
-                for one, judged in zip(found, (usual, other))
-            ]
-            if promised[0] >= promised[1]:
-                return usual
+        if TESTS * tests["low_ranks"] <= SIGNIFICANT and not promises_more(other, usual):
+            return usual
         self.use_propensity(contrast)
         return other
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from graphgym_srnc.losses.prior import unknown_evidence
+
 SIGNIFICANT = 0.05  # p-value up to which the sign of an unknown class is clear
 WEAK = 0.2  # p-value up to which it is weak
 TESTS = 3  # of ranks, propensity and groups; Bonferroni's correction multiplies by it
@@ -99,6 +101,27 @@ class Judged(NamedTuple):
     ranks: Tensor
     weight: Tensor
     correct: Tensor
+
+
+def promises_more(one: Judged, other: Judged) -> bool:
+    """Whether a confidence promises more accuracy than another one.
+
+    It has to do so for both estimates of the share of unknown nodes: with few of them, predicting
+    few nodes as unknown seems best, and with many of them many.
+    """
+    ranks = [unknown_evidence(*judged).rank for judged in (one, other)]
+    shares = {unknown_evidence(*judged).least_share for judged in (one, other)}
+    return all(
+        _promised(one, ranks[0], share) > _promised(other, ranks[1], share) for share in shares
+    )
+
+
+def _promised(judged: Judged, rank: float, share: float) -> float:
+    """Expected accuracy with a threshold at a rank, if a share of the nodes are unknown."""
+    is_below = (judged.ranks < rank).double()
+    below, _ = weighted_mean(is_below, judged.weight)
+    kept, _ = weighted_mean(judged.correct * (1 - is_below), judged.weight)
+    return min(share, rank - (1 - share) * below) + (1 - share) * kept
 
 
 def mean_or(values: Tensor, otherwise: float) -> float:
