@@ -37,7 +37,8 @@ class Propensity(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores ``[V]`` of nodes with hop features ``[V, D]``."""
-        return self.scale * ((x - self.center) @ self.direction)
+        # Without a copy of x, which may have gigabytes.
+        return self.scale * (x @ self.direction - self.center @ self.direction)
 
 
 class Axes(NamedTuple):
