@@ -357,7 +357,8 @@ def on_near_names(made: Labels, classes: Collection[str]) -> list[str]:
 
 def _differ_by_letters(name: str, other: str) -> bool:
     """Whether the words that only one of two names has are alike: a typing error changes few."""
-    own, others = (name.lower().split(), other.lower().split())
+    own = name.lower().split()
+    others = other.lower().split()
     rest = " ".join(word for word in own if word not in others)
     other_rest = " ".join(word for word in others if word not in own)
     return difflib.SequenceMatcher(None, rest, other_rest).ratio() >= ALIKE
