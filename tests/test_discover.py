@@ -707,7 +707,7 @@ def test_numbers_are_told_by_the_middle_half_of_a_group():
     low, high = (ends - numbers[:, 2].mean()) / numbers[:, 2].std()
     for matrix in (x, sp.csr_array(x)):
         found = typical_numbers(matrix, group, 3, names, 2)
-        assert found == [[], [f"price {low:+.1f} to {high:+.1f}"], []]
+        assert found == [[], [f"price {low:+.1f} to {high:+.1f} SD"], []]
     in_units = names._replace(units={"price": (30.0, 500.0)})
     low, high = ends * 30 + 500
     assert typical_numbers(x, group, 3, in_units, 2)[1] == [f"price {low:.0f} to {high:.0f}"]
@@ -904,7 +904,7 @@ def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
         with pytest.raises(InputError, match="labels_out"):
             feedback.write(taken, graph, made)
     (tmp_path / "recipe.json").write_text("{")
-    with pytest.raises(InputError, match="recipe.json is not a readable recipe"):
+    with pytest.raises(InputError, match="recipe.json: it is not a readable recipe"):
         feedback.write(tmp_path / "other", graph, made, named, source=tmp_path)
 
 

@@ -512,6 +512,9 @@ def test_a_better_simple_model_gives_a_warning_and_its_command(
         other, also = words.alternatives(one)
         assert also == unknown
         assert other.settings == {"train.mode": "erm", "gnn.layer_type": layer}
+    alone = {"forest": better}
+    one = {**result, "held_out": {**result["held_out"], "alone": alone}}
+    assert words.alternatives(one) == [unknown] and "with scikit-learn" in words.on_better(one)
     result["held_out"]["alone"]["linear"] = better
     assert "logistic regression on features" in words.on_better(result)
     result["held_out"]["alone"]["linear"]["p_value"] = 0.2

@@ -93,7 +93,10 @@ def test_unknown_nodes_are_found_and_score_low():
     made = contrast_of(x, labelled)
     assert made.p_value() == 1 / (1 + propensity.DRAWS)
     model = Propensity(x.size(1))
-    made.fit(model, labelled[:0])
+    pool = torch.tensor(np.setdiff1d(np.arange(400), labelled))
+    for left_out in (labelled[:30], labelled[:0]):
+        made.fit(model, left_out)
+        assert model(x)[pool].std() == pytest.approx(1, rel=1e-4)
     score = model(x)
     assert (score[:80, None] < score[None, 80:]).double().mean() > 0.95
     assert low_rank_p_value(made.ranks(labelled), torch.ones(60)) < 0.001

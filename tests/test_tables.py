@@ -262,13 +262,13 @@ def test_numbers_of_labelled_nodes_that_differ_are_told(tmp_path):
     pandas.DataFrame(table).to_csv(tmp_path / "nodes.csv", index=False)
     (tmp_path / "edges.csv").write_text("1000,1001\n1002,1003\n")
     _, told = make_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", numbers=["*"])
-    (line,) = (line for line in told if line.startswith("Labelled nodes differ"))
+    (line,) = (line for line in told if line.startswith("Labelled nodes have another"))
     distance = (year[:60].mean() - year[60:].mean()) / year.std(ddof=1)
-    assert f"by the mean of year {distance:+.1f} (in" in line
+    assert f"others: year by {distance:+.1f} standard deviations." in line
     drawn = np.random.default_rng(0).permutation(label)
     pandas.DataFrame(table | {"label": drawn}).to_csv(tmp_path / "nodes.csv", index=False)
     _, told = make_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", numbers=["*"])
-    assert not any(line.startswith("Labelled nodes differ") for line in told)
+    assert not any(line.startswith("Labelled nodes have another") for line in told)
 
 
 def test_numbers_and_categories_are_the_text_of_a_node_without_one(split_free):

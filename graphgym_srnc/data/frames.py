@@ -151,9 +151,10 @@ def _own_values(nodes: Nodes) -> list[str] | None:
     names = [*numbers, *nodes.uses["categories"]][:SHOWN]
     if not names:
         return None
-    cells = [texts(nodes.table[name]) for name in names]
-    for place in range(min(len(numbers), SHOWN)):
-        cells[place] = [DECIMALS.sub(_shorter, cell) for cell in cells[place]]
+    cells = []
+    for name in names:
+        own = texts(nodes.table[name])
+        cells.append([DECIMALS.sub(_shorter, cell) for cell in own] if name in numbers else own)
     return [
         ", ".join(f"{name} {cell}" for name, cell in zip(names, row) if cell) for row in zip(*cells)
     ]
@@ -358,12 +359,11 @@ def _tell_other_numbers(given: Given, known: list[str] | None, numbers: pandas.D
     distance = (means / numbers.std().replace(0, np.nan)).dropna()
     far = distance[distance.abs() >= FAR_APART]
     if len(far):
-        listing = listed([f"{name} {value:+.1f}" for name, value in far.items()], SHOWN)
+        listing = listed([f"{name} by {value:+.1f}" for name, value in far.items()], SHOWN)
         given.problems.append(
-            f"Labelled nodes differ from the others by the mean of {listing} (in standard"
-            " deviations). If you labelled one part of the table, nodes of other parts look like an"
-            " unknown class. Label some of them, leave these columns out, or train with"
-            " `open_set=False`."
+            f"Labelled nodes have another mean than the others: {listing} standard deviations."
+            " If you labelled one part of the table, nodes of other parts look like an unknown"
+            " class. Label some of them, leave these columns out, or train with `open_set=False`."
         )
 
 

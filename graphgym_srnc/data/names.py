@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import short
 from graphgym_srnc.data import read
@@ -65,33 +65,37 @@ def of_folder(
     _check_lines("words.txt", words, num_features, "feature column")
     if urls is not None:
         urls = addresses(urls)
-    return Names(ids, texts, words, urls, _units(path / RECIPE))
+    return Names(ids, texts, words, urls, _units(recipe_of(path)))
 
 
-def _units(file: Path) -> dict[str, tuple[float, float]] | None:
+def recipe_of(path: Path) -> dict[str, Any]:
+    """The recipe of the features of a graph folder; empty if it has none."""
+    file = path / RECIPE
+    hint = "Make the folder of the graph again"
+    with reading(file, "a readable recipe of features", RECIPE, hint):
+        return {**json.loads(atomic.content(file))} if file.exists() else {}
+
+
+def _units(recipe: Mapping[str, Any]) -> dict[str, tuple[float, float]] | None:
     """The units of numbers that are no ranks, by a recipe of features; None if it has none."""
-    if not file.is_file():
+    numbers = recipe.get("numbers")
+    if not numbers:
         return None
-    with reading(file, "a readable recipe of features", RECIPE, "Make the folder again"):
-        recipe = json.loads(atomic.content(file))
-        numbers = recipe.get("numbers")
-        if not numbers:
-            return None
-        scale = recipe["scales"][("text" in recipe) + ("parts" in recipe)]
-        ranks = numbers.get("ranks", ())
-        every = zip(numbers["columns"], numbers["std"], numbers["mean"])
-        return {name: (scale * std, mean) for name, std, mean in every if name not in ranks}
+    scale = recipe["scales"][("text" in recipe) + ("parts" in recipe)]
+    ranks = numbers.get("ranks", ())
+    every = zip(numbers["columns"], numbers["std"], numbers["mean"])
+    return {name: (scale * std, mean) for name, std, mean in every if name not in ranks}
 
 
 def together(words: Sequence[str]) -> list[int]:
     """The column of features that each column is made of: the number of a range, or itself."""
     place = {word: column for column, word in enumerate(words)}
-    number_of = [word.removeprefix(PIECE).rpartition(": ")[0] for word in words]
-    is_piece = [word.startswith(PIECE) for word in words]
-    return [
-        place.get(number_of[column], column) if is_piece[column] else column
-        for column in range(len(words))
-    ]
+    found = [*range(len(words))]
+    for column, word in enumerate(words):
+        if word.startswith(PIECE):
+            number = word.removeprefix(PIECE).rpartition(": ")[0]
+            found[column] = place.get(number, column)
+    return found
 
 
 def _check_lines(file: str, lines: list[str] | None, wanted: int | None, what: str) -> None:

@@ -88,9 +88,9 @@ class SRNCPlus(ClusterMethod):
     Labels that the classifiers did not learn decide everything else (:class:`HeldOut`): the weights
     of the mixture, smoothing, whether there is an unknown class, and how many nodes are predicted
     as unknown. They are validation nodes or, without any, each fifth of the labels in turn.
-    Before there is a model of the unknown class, a node is unknown if its :class:`FirstScores` are
-    low. If the edges of a second graph do not seem to join nodes of the same class, classifiers of
-    the labels alone make the predictions.
+    Before there is a model of the unknown class, a node is unknown if its :class:`FirstScores` or
+    its label propensity (:class:`Contrast`) are low. If the edges of a second graph do not seem to
+    join nodes of the same class, classifiers of the labels alone make the predictions.
 
     When to use: your own graph, two graphs, or classes that have no labels. Prefer another method
     if all labels of a class come from one part of the graph, if the graph grows over time, or if
@@ -126,6 +126,7 @@ class SRNCPlus(ClusterMethod):
         twins: the method without each half of the labels, if these judge its iterations.
         learned: of a twin, where it learns the label of a training node.
         class_ratio: share of each class among unlabelled nodes, divided by that among labels.
+        contrast: labelled against unlabelled nodes, until the iterations begin.
         gained: what each held-out node added to the expected accuracy, after the last iteration.
 
     References:
@@ -389,7 +390,8 @@ class SRNCPlus(ClusterMethod):
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
         self.class_ratio = held_out.class_ratios(self.task.pool)
         scores = self.scores_of_folds(held_out)
-        contrast = self.make_contrast()
+        # Scores of both kinds are spread alike.
+        contrast = self.make_contrast(float(scores[0][self.task.pool].std()))
         tests = {"low_ranks": self.test_ranks(held_out, scores), "propensity": contrast.p_value()}
         if TESTS * min(tests.values()) > SIGNIFICANT:
             tests["few_labels"] = self.test_groups()
@@ -434,7 +436,9 @@ class SRNCPlus(ClusterMethod):
         other = Judged(ranks, weight, correct)
         if TESTS * tests["low_ranks"] <= SIGNIFICANT and not promises_more(other, usual):
             return usual
-        self.use_propensity(contrast)
+        self.contrast = contrast
+        contrast.fit(self.propensity, self.task.pool[:0])
+        self.change(by_propensity=True)
         return other
 
     def test_ranks(self, held_out: HeldOut, scores: Sequence[Tensor]) -> float:
@@ -451,30 +455,18 @@ class SRNCPlus(ClusterMethod):
         """
         return torch.isin(labels, self.labels[~self.chosen])
 
-    def make_contrast(self) -> Contrast:
+    def make_contrast(self, spread: float) -> Contrast:
         """Labelled against unlabelled nodes, with labels weighted as if drawn at random."""
         weight = self.class_ratio[self.labels] * ~self.never_held_out
-        predicted = self.known_logits(self.task.target)[self.task.pool].argmax(1)
-        per_node = weight[~self.chosen].sum() / self.is_drawn(predicted).sum().clamp(min=1)
-        for k in self.labels[self.chosen & ~self.never_held_out].unique():
-            own = self.labels == k
-            weight[own] = per_node * (predicted == k).sum().clamp(min=1) / own.sum()
+        new = self.labels[self.chosen & ~self.never_held_out].unique()
+        if len(new):
+            predicted = self.known_logits(self.task.target)[self.task.pool].argmax(1)
+            per_node = weight[~self.chosen].sum() / self.is_drawn(predicted).sum().clamp(min=1)
+            for k in new:
+                own = self.labels == k
+                weight[own] = per_node * (predicted == k).sum().clamp(min=1) / own.sum()
         x = self.evidence.hop_features(self.target)
-        return Contrast(x, self.labelled, weight, self.task.pool)
-
-    def use_propensity(self, contrast: Contrast) -> None:
-        """Let label propensity be the confidence before the first iteration.
-
-        It is spread as widely as the usual one.
-        """
-        self.count_labels()
-        pool = self.task.pool
-        usual = self.first_confidence(self.task.target)[pool].std()
-        self.contrast = contrast
-        contrast.fit(self.propensity, pool[:0])
-        self.change(by_propensity=True)
-        own = self.first_confidence(self.task.target)[pool].std()
-        self.propensity.scale.copy_(usual / own)
+        return Contrast(x, self.labelled, weight, self.task.pool, spread)
 
     def first_confidence(self, graph: Data) -> Tensor:
         """Confidence ``[V]`` that a node is of a known class, before the first iteration."""

@@ -34,8 +34,8 @@ NAMES = {  # keys of train.held_out, whose import takes seconds, and kinds of cl
     "mlp": "MLP on features",
     "sign": "MLP on features and hop means",
 }
-# The backbone that reads what a control reads.
-BACKBONES = {"linear": "mlp", "linear_hops": "sign", "forest": "mlp"}
+BACKBONES = {"linear": "mlp", "linear_hops": "sign"}  # of the GNN that reads what a control reads
+FOREST = "forest"  # the control that no backbone is like
 
 
 class Alternative(NamedTuple):
@@ -313,10 +313,15 @@ def on_better(result: Result) -> str:
     if not kind:
         return ""
     one = result["held_out"]["alone"][kind]
-    return (
+    text = (
         f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
         f" p = {one['p_value']:.2g})."
     )
+    if kind == FOREST:
+        text += (
+            " No method here trains one. Train it with scikit-learn on the columns of your table."
+        )
+    return text
 
 
 def alternatives(result: Result) -> list[Alternative]:
@@ -324,7 +329,7 @@ def alternatives(result: Result) -> list[Alternative]:
     found = []
     kind = better(result)
     settings = {}
-    if kind:
+    if kind and kind != FOREST:
         settings = {"train.mode": "erm", "gnn.layer_type": BACKBONES.get(kind, kind)}
     elif "homophily" in result["verdict"]["sentences"] and result["method"] != "srnc_plus":
         settings = {"train.mode": "srnc_plus"}

@@ -55,9 +55,7 @@ class Evidence(nn.Module):
 
     def find_hop_features(self, graph: Graph) -> None:
         """Reduce the features of the classifier on hop features to those of a graph."""
-        for spec in self.specs:
-            if isinstance(spec.base, HopFeatures):
-                spec.base.fit(graph)
+        self.hop_features.fit(graph)
 
     @property
     def hop_features(self) -> HopFeatures:

@@ -109,10 +109,11 @@ def promises_more(one: Judged, other: Judged) -> bool:
     It has to do so for both estimates of the share of unknown nodes: with few of them, predicting
     few nodes as unknown seems best, and with many of them many.
     """
-    ranks = [unknown_evidence(*judged).rank for judged in (one, other)]
-    shares = {unknown_evidence(*judged).least_share for judged in (one, other)}
+    own = unknown_evidence(*one)
+    others = unknown_evidence(*other)
     return all(
-        _promised(one, ranks[0], share) > _promised(other, ranks[1], share) for share in shares
+        _promised(one, own.rank, share) > _promised(other, others.rank, share)
+        for share in (own.least_share, others.least_share)
     )
 
 

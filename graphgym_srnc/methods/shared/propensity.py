@@ -20,25 +20,22 @@ TINY = 1e-12  # variance of a feature that is constant
 class Propensity(nn.Module):
     r"""A linear score of nodes that is low where few nodes have labels.
 
-    .. math:: s_i = a\, w^T (x_i - \bar x)
+    .. math:: s_i = w^T (x_i - \bar x)
 
-    :math:`w` is the direction that :class:`Contrast` found, and :math:`a` a scale.
+    :math:`w` is the direction that :class:`Contrast` found, times a scale.
     """
 
     direction: Tensor
-    center: Tensor
-    scale: Tensor
+    offset: Tensor
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.register_buffer("direction", torch.zeros(width))
-        self.register_buffer("center", torch.zeros(width))
-        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("offset", torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores ``[V]`` of nodes with hop features ``[V, D]``."""
-        # Without a copy of x, which may have gigabytes.
-        return self.scale * (x @ self.direction - self.center @ self.direction)
+        return x @ self.direction - self.offset
 
 
 class Axes(NamedTuple):
@@ -83,6 +80,7 @@ class Contrast:
         labelled: labelled nodes, ``[n]``.
         weight: weight of each label, ``[n]``; 0 = it counts neither as labelled nor as unlabelled.
         pool: unlabelled nodes.
+        spread: standard deviation of the scores of unlabelled nodes by a fitted model.
 
     References:
         Harchaoui, Bach and Moulines, "Testing for Homogeneity with Kernel Fisher Discriminant
@@ -90,7 +88,10 @@ class Contrast:
         Unlabeled Data", KDD 2008.
     """
 
-    def __init__(self, x: Tensor, labelled: Tensor, weight: Tensor, pool: Tensor) -> None:
+    def __init__(
+        self, x: Tensor, labelled: Tensor, weight: Tensor, pool: Tensor, spread: float = 1.0
+    ) -> None:
+        self.spread = spread
         pool = pool[:: 1 + len(pool) // SAMPLE]
         nodes = torch.cat([labelled[weight > 0], pool])
         self.place = torch.full((len(x),), -1, device=x.device)
@@ -117,23 +118,24 @@ class Contrast:
         generator = torch.Generator().manual_seed(0)
         found = self._statistics(self.weight[None], self.is_pool[None]).max()
         count = 1
-        for draws in [TOGETHER] * (DRAWS // TOGETHER) + [DRAWS % TOGETHER]:
-            order = torch.rand(draws, len(self.weight), generator=generator)
+        for draws in torch.arange(DRAWS).split(TOGETHER):
+            order = torch.rand(len(draws), len(self.weight), generator=generator)
             drawn = order.topk(len(labels)).indices.to(labels.device)
-            weight = labels.new_zeros(order.shape).scatter_(1, drawn, labels.expand(draws, -1))
+            weight = labels.new_zeros(order.shape)
+            weight.scatter_(1, drawn, labels.expand(len(draws), -1))
             count += int((self._statistics(weight, weight == 0).amax(0) >= found).sum())
         return count / (1 + DRAWS)
 
     def fit(self, model: Propensity, left_out: Tensor) -> None:
         """Set the direction of a model, without the labels of some nodes ``[m]``."""
         weight = self._without(left_out)
-        best = self._best(weight)
-        width = len(best.axes.center)
+        axes, inverse = self._best(weight)
+        way = inverse * self._difference(axes, weight)
+        way = self.spread / (axes.x[self.is_pool] @ way).std().clamp(min=TINY) * way
+        width = len(way)
         model.direction.zero_()
-        model.direction[:width] = best.axes.vectors @ (
-            best.inverse * self._difference(best, weight)
-        )
-        model.center[:width] = best.axes.center
+        model.direction[:width] = axes.vectors @ way
+        model.offset.copy_(axes.center @ model.direction[:width])
 
     def ranks(self, left_out: Tensor) -> Tensor:
         """Share of unlabelled nodes with a lower score than each of some labelled nodes, ``[m]``.
@@ -142,12 +144,11 @@ class Contrast:
         are uniform.
         """
         weight = self._without(left_out)
-        best = self._best(weight)
-        x = best.axes.x
-        pool = x[self.is_pool]
-        score = x @ (best.inverse * self._difference(best, weight))
+        axes, inverse = self._best(weight)
+        pool = axes.x[self.is_pool]
+        score = axes.x @ (inverse * self._difference(axes, weight))
         # The mean of the other unlabelled nodes, for each of these.
-        own = (pool * (pool - pool.mean(0))) @ best.inverse / (len(pool) - 1)
+        own = (pool * (pool - pool.mean(0))) @ inverse / (len(pool) - 1)
         return ranks_in(score[self.is_pool] + own, score[self.place[left_out]])
 
     def _without(self, left_out: Tensor) -> Tensor:
@@ -162,10 +163,9 @@ class Contrast:
         found = self._statistics(weight[None], self.is_pool[None])[:, 0]
         return self.choices[int(found.argmax())]
 
-    def _difference(self, choice: Choice, weight: Tensor) -> Tensor:
+    def _difference(self, axes: Axes, weight: Tensor) -> Tensor:
         """Difference of the means of labelled and of unlabelled nodes along each axis, ``[d]``."""
-        x = choice.axes.x
-        return weight @ x / weight.sum() - x[self.is_pool].mean(0)
+        return weight @ axes.x / weight.sum() - axes.x[self.is_pool].mean(0)
 
     def _statistics(self, weight: Tensor, is_pool: Tensor) -> Tensor:
         """The statistic of each choice for sets of labels.

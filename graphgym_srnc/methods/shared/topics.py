@@ -44,11 +44,11 @@ def best_topics(graph: Data, label: Tensor) -> Tensor:
         return smoothed
     own = label[nodes]
     pair = (smoothed, topics(graph, steps=0))
-    plain = {told_apart(one[nodes], own): one for one in reversed(pair)}
-    scaled = {_told_apart_if_scaled(one[nodes], own): one for one in reversed(pair)}
+    plain = [told_apart(one[nodes], own) for one in pair]
+    scaled = [_told_apart_if_scaled(one[nodes], own) for one in pair]
     if max(scaled) > max(plain) + CLEARLY:
-        return scaled_by_classes(scaled[max(scaled)], nodes, own)
-    return plain[max(plain)]
+        return scaled_by_classes(pair[scaled.index(max(scaled))], nodes, own)
+    return pair[plain.index(max(plain))]
 
 
 def _told_apart_if_scaled(topics: Tensor, label: Tensor) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import math
 import re
 from collections import Counter
@@ -28,9 +27,8 @@ from graphgym_srnc.data.labels import (
     UNKNOWN,
     cleaned,
 )
-from graphgym_srnc.data.names import RECIPE, Names
-from graphgym_srnc.errors import ALIKE, InputError, reading
-from graphgym_srnc.io import atomic
+from graphgym_srnc.data.names import Names, recipe_of
+from graphgym_srnc.errors import ALIKE, InputError
 from graphgym_srnc.own.discover import words
 from graphgym_srnc.own.discover.clusters import Discovery
 
@@ -402,7 +400,7 @@ def write(
         texts=names.texts,
         labels=made.label,
         split=made.split if {"val", "test"} & {*made.split} else [""] * len(ids),
-        recipe=_recipe(source) if source else None,
+        recipe=(recipe_of(source) or None) if source else None,
         origins=origins(made, folder_files.origins(source)),
         weights=None if weight is None else weight.numpy(),
         parent=parent,
@@ -419,11 +417,3 @@ def origins(made: Labels, before: Mapping[int, str]) -> dict[int, str]:
         is_chosen = node in made.typed or before.get(node) in CHOSEN
         found[node] = ADDED if is_chosen else CHECKED
     return found
-
-
-def _recipe(source: Path) -> dict[str, Any] | None:
-    """The recipe of the features of a graph folder; None if it has none."""
-    path = source / RECIPE
-    hint = "Make the folder of the graph again"
-    with reading(path, "a readable recipe of features", "labels_out", hint):
-        return json.loads(atomic.content(path)) if path.exists() else None

@@ -152,7 +152,7 @@ def _range(values: np.ndarray, low: float, high: float, names: Names, column: in
     unit = (names.units or {}).get(names.words[column]) if names.words else None
     if unit is None:
         ends = [(end - values.mean()) / max(values.std(), 1e-12) for end in (low, high)]
-        return f"{name} {ends[0]:+.1f} to {ends[1]:+.1f}"
+        return f"{name} {ends[0]:+.1f} to {ends[1]:+.1f} SD"
     size, mean = unit
     spread = max(values.std() * size, 1e-12)
     digits = max(0, 1 - int(np.floor(np.log10(spread))))
