@@ -42,8 +42,11 @@ NEIGHBOURS = 12  # neighbours kept of a node
 MANY_NODES = 20_000  # half of these neighbours on larger maps
 CHOICES = 3  # most probable classes kept of a node
 NODE_WORDS = 6  # typical words kept of a node
-STRONG = 0.5  # lightness of hues
-PALE = 0.76
+STRONG = (0.4, 0.6)  # lightness of hues, in turn
+PALE = (0.72, 0.85)
+SATURATION = 0.65
+# Hues that look equally far apart, of 360: red, orange, yellow, lime, green, teal, sky, blue, ...
+HUES = (0, 28, 48, 62, 130, 175, 200, 230, 265, 295, 330, 360)
 STRIDE = 0.38  # share of all hues between neighbours
 SCRIPT = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
@@ -362,9 +365,14 @@ def _colours(count: int) -> list[str]:
     return [*PALETTE[:count]] if count <= len(PALETTE) else _hues(count, STRONG)
 
 
-def _hues(count: int, lightness: float) -> list[str]:
-    """Hues at equal distances."""
-    made = (colorsys.hls_to_rgb(k / count, lightness, 0.55) for k in range(count))
+def _hues(count: int, lightness: Sequence[float]) -> list[str]:
+    """Hues that look equally far apart, with one lightness after the other."""
+    places = np.linspace(0, len(HUES) - 1, count, endpoint=False)
+    hues = np.interp(places, range(len(HUES)), HUES) / HUES[-1]
+    made = (
+        colorsys.hls_to_rgb(hue, lightness[k % len(lightness)], SATURATION)
+        for k, hue in enumerate(hues.tolist())
+    )
     return [to_hex(colour).upper() for colour in made]
 
 
