@@ -19,7 +19,7 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import UnknownEvidence
 from graphgym_srnc.methods import srnc_plus
-from graphgym_srnc.methods.shared import cross_fit
+from graphgym_srnc.methods.shared import cross_fit, unknown_test
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.evidence import Evidence
@@ -368,7 +368,7 @@ def test_pseudo_labels_are_not_learned_if_edges_do_not_join_equal_classes(valida
 @pytest.mark.parametrize("unseen", [0, 1])
 def test_groups_show_an_unknown_class_that_ranks_do_not(unseen, monkeypatch):
     """One of 16 classes has no labels."""
-    monkeypatch.setattr(srnc_plus, "low_rank_p_value", lambda *_: 0.4)
+    monkeypatch.setattr(unknown_test, "low_rank_p_value", lambda *_: 0.4)
     changes = {"num_nodes": 1200, "num_classes": 16, "avg_degree": 10.0, "labels_per_class": 10}
     task = without_validation(masked_task(num_unseen=unseen, **changes))
     task = dataclasses.replace(task, open_set=True)
@@ -424,7 +424,7 @@ def test_labels_of_chosen_nodes_are_learned_and_do_not_judge(monkeypatch):
     judging = task.train[~chosen[task.train] | (label == 0)]
     tested = []
     monkeypatch.setattr(
-        srnc_plus, "low_rank_p_value", lambda ranks, weight: tested.append(len(ranks)) or 0.001
+        unknown_test, "low_rank_p_value", lambda ranks, weight: tested.append(len(ranks)) or 0.001
     )
     method = make(rounds=0, steps=2, abstain=True)
     trainer.fit(method, task, selection="last")

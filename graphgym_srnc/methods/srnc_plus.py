@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Annotated, Any, Mapping, Sequence, cast
+from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor
@@ -12,11 +12,11 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
-from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN, ShiftTask, Sizes
+from graphgym_srnc.core.task import ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity, newman_resolution
 from graphgym_srnc.losses.prior import UnknownEvidence, posterior_correlation, unknown_evidence
-from graphgym_srnc.losses.ranks import least_detectable_share, low_rank_p_value
+from graphgym_srnc.losses.ranks import least_detectable_share
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN, ClusterMethod
 from graphgym_srnc.methods.shared.cross_fit import (
     MAX_HELD_OUT,
@@ -30,7 +30,6 @@ from graphgym_srnc.methods.shared.cross_fit import (
 from graphgym_srnc.methods.shared.evidence import Evidence, specs
 from graphgym_srnc.methods.shared.first_scores import FirstScores, with_unknown
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
-from graphgym_srnc.methods.shared.label_scan import Scan
 from graphgym_srnc.methods.shared.plan import (
     DETECTABLE,
     NO_SIGN,
@@ -46,13 +45,12 @@ from graphgym_srnc.methods.shared.plan import (
     Plan,
     confident_nodes,
     mean_or,
-    promises_more,
     weighted_mean,
 )
 from graphgym_srnc.methods.shared.prediction import threshold_by_share
 from graphgym_srnc.methods.shared.propensity import Contrast, Propensity
-from graphgym_srnc.methods.shared.topics import best_topics
 from graphgym_srnc.methods.shared.training import Term, random_draws_apart
+from graphgym_srnc.methods.shared.unknown_test import Labelled, UnknownTest
 from graphgym_srnc.methods.shared.validation import OutOfFold, Validation, not_worse
 
 LARGE_LOG_ODDS = 50.0  # used instead of infinity
@@ -296,28 +294,15 @@ class SRNCPlus(ClusterMethod):
 
         with random_draws_apart(self.task.device):
             enough = MAX_HELD_OUT if self.task.one_graph else MAX_ON_SOURCE
-            folds = cross_fit(fit, self.labelled, self.labels, enough, self.never_held_out)
+            folds = cross_fit(fit, self.labelled, self.labels, enough, self.sample.never_held_out)
         held_out = HeldOut(folds, self.source, self.task.num_known)
         self.evidence.weight.copy_(held_out.weight)
         return held_out
 
     @property
-    def chosen(self) -> Tensor:
-        """Labels of nodes that were chosen and are no random sample, ``[n]``; see ``ShiftTask``.
-
-        If all are, none is.
-        """
-        none = torch.zeros_like(self.task.source.y, dtype=torch.bool)
-        chosen = self.task.source.get(CHOSEN_MASK, none)[self.labelled]
-        return chosen & ~chosen.all()
-
-    @property
-    def never_held_out(self) -> Tensor:
-        """Labels of chosen nodes, ``[n]``, but for those of a class that has no others.
-
-        If these were not held out, too, its nodes would be taken for unknown.
-        """
-        return self.chosen & torch.isin(self.labels, self.labels[~self.chosen])
+    def sample(self) -> Labelled:
+        """The nodes whose labels are learned."""
+        return Labelled.of(self.task.source, self.labelled, self.labels)
 
     def learn_validation(self, label: Tensor) -> dict[str, float]:
         """Keep the labels of validation nodes; those of one graph decide before any iteration."""
@@ -388,23 +373,29 @@ class SRNCPlus(ClusterMethod):
 
     def test_unknown(self, held_out: HeldOut) -> dict[str, float]:
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
-        self.class_ratio = held_out.class_ratios(self.task.pool)
+        target = self.task.target
+        logits = self.known_logits(target)
+        test = UnknownTest(target, self.task.pool, self.sample, held_out, logits)
+        self.class_ratio = test.class_ratio
         scores = self.scores_of_folds(held_out)
         # Scores of both kinds are spread alike.
-        contrast = self.make_contrast(float(scores[0][self.task.pool].std()))
-        tests = {"low_ranks": self.test_ranks(held_out, scores), "propensity": contrast.p_value()}
-        if TESTS * min(tests.values()) > SIGNIFICANT:
-            tests["few_labels"] = self.test_groups()
-        p_value = min(TESTS * min(tests.values()), 1.0)
-        is_clear = p_value <= SIGNIFICANT
-        tested = int(self.is_drawn(held_out.labels).sum())
-        self.change(p_value=p_value, is_clear=is_clear, tested=tested)
+        spread = float(scores[0][self.task.pool].std())
+        contrast = test.contrast(self.evidence.hop_features(self.target), spread)
+        p_values = test.p_values(scores, contrast)
+        p_value = min(TESTS * min(p_values.values()), 1.0)
+        self.change(
+            p_value=p_value, is_clear=p_value <= SIGNIFICANT, tested=int(test.is_tested.sum())
+        )
 
-        judged = self.judge_confidence(held_out, scores, contrast, tests)
+        judged, by_propensity = test.best_confidence(scores, contrast, p_values)
+        if by_propensity:
+            self.contrast = contrast
+            contrast.fit(self.propensity, self.task.pool[:0])
+            self.change(by_propensity=True)
         found = unknown_evidence(*judged)
-        figures = {f"{name}_p_value": value for name, value in tests.items()}
+        figures = {f"{name}_p_value": value for name, value in p_values.items()}
         figures |= {"no_unknown_p_value": p_value, "least_unknown_share": found.least_share}
-        if self.abstain and not is_clear:
+        if self.abstain and not self.plan.is_clear:
             self.change(finds_unknown=False)
             self.reported.append("unknown share")
             self.warn_of_no_sign()
@@ -414,59 +405,6 @@ class SRNCPlus(ClusterMethod):
         if self.plan.adapts and not self.rounds:
             self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
         return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
-
-    def judge_confidence(
-        self,
-        held_out: HeldOut,
-        scores: Sequence[Tensor],
-        contrast: Contrast,
-        tests: Mapping[str, float],
-    ) -> Judged:
-        """Choose the confidence before the first iteration, and judge it by held-out nodes.
-
-        It is label propensity if this shows unknown nodes, and the first scores ``[V]`` of each
-        fold do not or promise less accuracy, see :func:`promises_more`.
-        """
-        correct = held_out.correct(held_out.log_p)
-        weight = self.class_ratio[held_out.labels]
-        usual = Judged(held_out.ranks(scores, self.task.pool), weight, correct)
-        if TESTS * tests["propensity"] > SIGNIFICANT:
-            return usual
-        ranks = torch.cat([contrast.ranks(fold.held_out) for fold in held_out.folds])
-        other = Judged(ranks, weight, correct)
-        if TESTS * tests["low_ranks"] <= SIGNIFICANT and not promises_more(other, usual):
-            return usual
-        self.contrast = contrast
-        contrast.fit(self.propensity, self.task.pool[:0])
-        self.change(by_propensity=True)
-        return other
-
-    def test_ranks(self, held_out: HeldOut, scores: Sequence[Tensor]) -> float:
-        """p-value of the ranks of held-out nodes by scores ``[V]`` of each fold."""
-        tested = self.is_drawn(held_out.labels)
-        drawn = self.labels[~self.chosen].unique()
-        ranks = held_out.ranks(scores, self.task.pool, drawn)
-        return low_rank_p_value(ranks[tested], self.class_ratio[held_out.labels[tested]])
-
-    def is_drawn(self, labels: Tensor) -> Tensor:
-        """Whether labels are of classes with labels that were drawn at random, ``[n]``.
-
-        Labels of a class that were all chosen are no random sample of it.
-        """
-        return torch.isin(labels, self.labels[~self.chosen])
-
-    def make_contrast(self, spread: float) -> Contrast:
-        """Labelled against unlabelled nodes, with labels weighted as if drawn at random."""
-        weight = self.class_ratio[self.labels] * ~self.never_held_out
-        new = self.labels[self.chosen & ~self.never_held_out].unique()
-        if len(new):
-            predicted = self.known_logits(self.task.target)[self.task.pool].argmax(1)
-            per_node = weight[~self.chosen].sum() / self.is_drawn(predicted).sum().clamp(min=1)
-            for k in new:
-                own = self.labels == k
-                weight[own] = per_node * (predicted == k).sum().clamp(min=1) / own.sum()
-        x = self.evidence.hop_features(self.target)
-        return Contrast(x, self.labelled, weight, self.task.pool, spread)
 
     def first_confidence(self, graph: Data) -> Tensor:
         """Confidence ``[V]`` that a node is of a known class, before the first iteration."""
@@ -492,19 +430,6 @@ class SRNCPlus(ClusterMethod):
         least = least_detectable_share(plan.tested, SIGNIFICANT / TESTS)
         self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, plan.p_value)
         self.warnings[TOO_SMALL] = DETECTABLE.format(plan.tested, 100 * least)
-
-    def test_groups(self) -> float:
-        """p-value of the group of similar nodes that clearest lacks labels, see :class:`Scan`.
-
-        It shows an unknown class that is too small for the ranks of held-out nodes.
-        """
-        graph = copy.copy(self.task.target).cpu()
-        label = torch.full((graph.num_nodes,), HIDDEN)
-        drawn = ~self.never_held_out
-        label[self.labelled[drawn].cpu()] = self.labels[drawn].cpu()
-        known = self.known_logits(self.task.target).softmax(1).cpu()
-        groups = Scan(best_topics(graph, label), known, label).groups()
-        return groups[0].p_value if groups else 1.0
 
     def test_homophily(self, held_out: HeldOut) -> dict[str, float]:
         """Decide whether to adapt to the target of two graphs in close-set shift.
@@ -632,7 +557,7 @@ class SRNCPlus(ClusterMethod):
 
     def make_twins(self) -> list[SRNCPlus]:
         """A trained twin without each half of the labels; one, if it leaves out enough of them."""
-        half = folds(self.labels, 2, self.never_held_out)
+        half = folds(self.labels, 2, self.sample.never_held_out)
         enough = (half >= 0).sum() >= 2 * ENOUGH
         twins = [self.twin(half != number) for number in range(1 if enough else 2)]
         for twin in twins:
