@@ -13,7 +13,7 @@ from typing import Any
 from graphgym_srnc.backbones.batches import Batches, infer
 from graphgym_srnc.backbones.dgi import train_infomax
 from graphgym_srnc.backbones.encoder import ACTIVATIONS, Encoder, EncoderSpec, Layer
-from graphgym_srnc.backbones.graph import OPERATORS, Graph, prepare
+from graphgym_srnc.backbones.graph import OPERATORS, Graph, PerGraph, prepare
 from graphgym_srnc.backbones.layers import MLP, GCNLayer
 from graphgym_srnc.backbones.scaling import FEATURES, Scaling
 from graphgym_srnc.backbones.sparse import Sparse, dense
@@ -33,6 +33,7 @@ __all__ = [
     "GCNLayer",
     "Graph",
     "Layer",
+    "PerGraph",
     "Scaling",
     "Sparse",
     "View",

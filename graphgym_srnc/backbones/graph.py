@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import weakref
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +19,17 @@ from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError
 
 OPERATORS = ("raw", "gcn", "mean", "loops")  # kinds of :meth:`Graph.adjacency`
+
+
+class PerGraph(weakref.WeakKeyDictionary["Graph", Any]):
+    """What was computed for graphs, while these exist. A copy is empty, and so is a stored one."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PerGraph:
+        return PerGraph()
+
+    def __reduce__(self) -> tuple[type[PerGraph], tuple[()]]:
+        return PerGraph, ()
+
 
 _prepared: weakref.WeakValueDictionary[tuple[int, str], Graph] = weakref.WeakValueDictionary()
 

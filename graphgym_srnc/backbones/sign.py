@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from graphgym_srnc.backbones.encoder import EncoderSpec
-from graphgym_srnc.backbones.graph import Graph
+from graphgym_srnc.backbones.graph import Graph, PerGraph
 from graphgym_srnc.backbones.layers import MLP
 from graphgym_srnc.backbones.sparse import Sparse, dense
 
@@ -54,14 +53,7 @@ class HopFeatures(nn.Module):
         width = REDUCED if self.reduces else in_dim
         self.out_dim = (1 + HOPS) * width
         self.register_buffer("components", torch.zeros((in_dim, width) if self.reduces else (0,)))
-        self.cached: WeakKeyDictionary[Graph, Tensor] = WeakKeyDictionary()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "cached"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.cached = WeakKeyDictionary()
+        self.cached = PerGraph()
 
     @torch.no_grad()
     def fit(self, graph: Graph) -> None:

@@ -772,8 +772,9 @@ class SRNCPlus(ClusterMethod):
     @torch.no_grad()
     def votes(self, graph: Data) -> dict[str, tuple[float, Tensor]]:
         posteriors = self.evidence.log_posteriors(self.prepared(graph), self.num_classes).exp()
-        used = [(weight, network.spec.kind) for weight, network in self.evidence.used]
-        return {kind: (weight, p) for (weight, kind), p in zip(used, posteriors)}
+        used = self.evidence.used
+        kinds = [self.evidence.specs[number].kind for number in used]
+        return {kind: (weight, p) for kind, weight, p in zip(kinds, used.values(), posteriors)}
 
     def stages(self, graph: Data) -> dict[str, Tensor]:
         is_first = self.plan.finds_unknown and not self.plan.iteration

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphgym_srnc import backbones
-from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph
+from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, PerGraph
 from graphgym_srnc.backbones.sign import HopFeatures
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, all_logits, fit_terms
 
@@ -41,6 +41,8 @@ class Evidence(nn.Module):
         self.sizes = sizes
         self.networks = nn.ModuleList(backbones.build(spec, in_dim, out_dim) for spec in specs)
         self.register_buffer("weight", torch.full((len(specs),), 1 / len(specs)))
+        self.cached = PerGraph()
+        self.register_load_state_dict_post_hook(_forget_logits)
 
     @property
     def encoders(self) -> list[Encoder]:
@@ -70,7 +72,14 @@ class Evidence(nn.Module):
 
     def by_features(self, graph: Graph) -> Tensor:
         """Log posterior of the MLP on features alone, ``[V, out_dim]``."""
-        return all_logits(self.encoders[self._mlp], graph, self.sizes[0]).log_softmax(1)
+        return self._logits(self._mlp, graph).log_softmax(1)
+
+    def _logits(self, number: int, graph: Graph) -> Tensor:
+        """Logits of all nodes by a classifier, ``[V, out_dim]``, computed once after training."""
+        found = self.cached.setdefault(graph, {})
+        if number not in found:
+            found[number] = all_logits(self.encoders[number], graph, self.sizes[0])
+        return found[number]
 
     def favour_features(self, share: float) -> None:
         """Move a share of all weights to the MLP on features alone."""
@@ -85,11 +94,10 @@ class Evidence(nn.Module):
         return {f"weight_{spec.kind}": weight for spec, weight in weights}
 
     @property
-    def used(self) -> list[tuple[float, Encoder]]:
-        """The classifiers whose weight is not negligible, with their weights."""
+    def used(self) -> dict[int, float]:
+        """The weights by number of the classifiers whose weight is not negligible."""
         smallest = NEGLIGIBLE * float(self.weight.sum())
-        pairs = zip(self.weight.tolist(), self.encoders)
-        return [(weight, network) for weight, network in pairs if weight >= smallest]
+        return {k: weight for k, weight in enumerate(self.weight.tolist()) if weight >= smallest}
 
     def fit(
         self,
@@ -100,8 +108,9 @@ class Evidence(nn.Module):
     ) -> dict[str, float]:
         """Train the classifiers on cross-entropies, and return the mean of their last losses."""
         figures: dict[str, float] = {}
-        used = self.used
-        for _, network in used:
+        self.cached.clear()
+        used = [self.encoders[number] for number in self.used]
+        for network in used:
             optimizer = make_optimizer(network.parameters())
             batch_size, fanout = self.sizes
             if network.local:
@@ -121,14 +130,19 @@ class Evidence(nn.Module):
 
     def log_posteriors(self, graph: Graph, num_classes: int) -> Tensor:
         """Log posteriors of all nodes by each used classifier, ``[M, V, num_classes]``."""
-        logits = [all_logits(network, graph, self.sizes[0]) for _, network in self.used]
+        logits = [self._logits(number, graph) for number in self.used]
         return torch.stack([z[:, :num_classes].log_softmax(1) for z in logits])
 
     def log_posterior(self, graph: Graph, num_classes: int) -> Tensor:
         """Log posterior of the mixture for all nodes of a graph, ``[V, num_classes]``."""
         log_p = self.log_posteriors(graph, num_classes)
-        weight = log_p.new_tensor([weight for weight, _ in self.used])
+        weight = log_p.new_tensor([*self.used.values()])
         return torch.tensordot(weight, log_p, 1).log_softmax(1)
+
+
+def _forget_logits(evidence: Evidence, _: object) -> None:
+    """Forget the logits of earlier weights."""
+    evidence.cached.clear()
 
 
 def specs(encoder: EncoderSpec, in_dim: int) -> list[EncoderSpec]:
