@@ -10,13 +10,22 @@ from torch.nn import functional as F
 
 from graphgym_srnc.backbones.encoder import EncoderSpec
 from graphgym_srnc.backbones.graph import Graph, PerGraph
-from graphgym_srnc.backbones.layers import MLP
+from graphgym_srnc.backbones.layers import MLP, LinearLayer
 from graphgym_srnc.backbones.sparse import Sparse, dense
+from graphgym_srnc.backbones.view import Block
 
 HOPS = 2  # number of neighbourhoods beside a node's own features
 WIDE = 300  # number of features above which they are reduced
 REDUCED = 256  # number of features to which they are reduced
 SWEEPS = 4  # power iterations of the truncated singular value decomposition
+LARGE = 100_000  # nodes above which a sample of these is decomposed, and numbers have 16 bits
+
+
+class HopLayer(LinearLayer):
+    """Linear layer of features that may be stored in half precision."""
+
+    def forward(self, h: Sparse | Tensor, block: Block) -> Tensor:
+        return super().forward(cast(Tensor, h).to(self.weight.dtype), block)
 
 
 class SIGN(MLP):
@@ -25,6 +34,8 @@ class SIGN(MLP):
     The rows of each part have length 1. More than 300 features are first reduced to 256 by a
     truncated singular value decomposition of the target's features.
     """
+
+    layer = HopLayer
 
     def __init__(self, spec: EncoderSpec, in_dim: int, out_dim: int) -> None:
         base = HopFeatures(in_dim) if spec.base is None else spec.base
@@ -61,6 +72,8 @@ class HopFeatures(nn.Module):
         if not self.reduces:
             return
         x = graph.x
+        if graph.num_nodes > LARGE:
+            x = x[torch.arange(0, graph.num_nodes, -(-graph.num_nodes // LARGE))]
         generator = torch.Generator().manual_seed(0)
         found = torch.randn(x.shape[1], REDUCED, generator=generator).to(graph.device)
         found = torch.linalg.qr(found).Q
@@ -74,7 +87,8 @@ class HopFeatures(nn.Module):
         """Hop features of all nodes of a graph, ``[V, out_dim]``."""
         if graph not in self.cached:
             x = graph.x @ self.components if self.reduces else dense(graph.x)
-            found = x.new_empty(len(x), self.out_dim)
+            dtype = torch.half if len(x) > LARGE else x.dtype
+            found = x.new_empty(len(x), self.out_dim, dtype=dtype)
             for hop, part in enumerate(found.split(x.size(1), 1)):
                 x = graph.adjacency("mean") @ x if hop else x
                 F.normalize(x, out=part)

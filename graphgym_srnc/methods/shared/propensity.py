@@ -14,6 +14,7 @@ RIDGES = (0.1, 1.0, 10.0)  # penalties, in multiples of the mean variance of a f
 DRAWS = 499  # random sets of labelled nodes; the smallest p-value is 1 / (DRAWS + 1)
 TOGETHER = 50  # sets that are compared at once
 SAMPLE = 10_000  # unlabelled nodes that suffice
+CHUNK = 100_000  # nodes whose scores are computed at once
 TINY = 1e-12  # variance of a feature that is constant
 
 
@@ -34,8 +35,9 @@ class Propensity(nn.Module):
         self.register_buffer("offset", torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scores ``[V]`` of nodes with hop features ``[V, D]``."""
-        return x @ self.direction - self.offset
+        """Scores ``[V]`` of nodes with hop features ``[V, D]``, which may have half precision."""
+        parts = [part.to(self.direction.dtype) @ self.direction for part in x.split(CHUNK)]
+        return torch.cat(parts) - self.offset
 
 
 class Axes(NamedTuple):
@@ -96,10 +98,10 @@ class Contrast:
         nodes = torch.cat([labelled[weight > 0], pool])
         self.place = torch.full((len(x),), -1, device=x.device)
         self.place[nodes] = torch.arange(len(nodes), device=x.device)
-        self.weight = x.new_zeros(len(nodes))
-        self.weight[: len(nodes) - len(pool)] = weight[weight > 0].to(x)
+        self.weight = torch.zeros(len(nodes), device=x.device)
+        self.weight[: len(nodes) - len(pool)] = weight[weight > 0]
         self.is_pool = self.weight == 0
-        own = x[nodes]
+        own = x[nodes].float()
         axes = [_axes(own[:, :width]) for width in (x.size(1) // (1 + HOPS), x.size(1))]
         self.choices = [
             Choice(one, 1 / (one.variance + ridge * one.variance.mean()).clamp(min=TINY))
