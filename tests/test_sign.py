@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from graphgym_srnc import backbones
+from graphgym_srnc.backbones import sign
 from graphgym_srnc.backbones.graph import Graph
 from graphgym_srnc.backbones.sign import HopFeatures
 from graphgym_srnc.backbones.sparse import Sparse
@@ -65,6 +67,34 @@ def test_many_features_are_reduced_as_by_numpys_decomposition(density):
     error = np.linalg.norm(x - x @ v @ v.T)
     assert least < error < 1.1 * least
     assert np.allclose(features(given).numpy(), hops(given, x @ v), atol=1e-4)
+
+
+@pytest.mark.parametrize("density", [1.0, 0.05], ids=["dense", "sparse"])
+def test_large_graphs_have_hop_features_of_16_bits(density, monkeypatch):
+    """And a sample of the nodes reduces the features of all nearly as well."""
+    given = graph(320, density, num_nodes=2000)
+    features = HopFeatures(320)
+    features.fit(given)
+    exact = features(given)
+    monkeypatch.setattr(sign, "LARGE", 1000)
+    sampled = HopFeatures(320)
+    sampled.fit(given)
+    x = given.data.x.double().numpy()
+    errors = [
+        np.linalg.norm(x - x @ v @ v.T)
+        for v in (own.components.double().numpy() for own in (features, sampled))
+    ]
+    assert errors[0] < errors[1] < 1.5 * errors[0]
+
+    sampled.components.copy_(features.components)
+    assert sampled(given).dtype == torch.half
+    torch.testing.assert_close(sampled(given).float(), exact, rtol=1e-3, atol=1e-3)
+    model = backbones.build(dataclasses.replace(SPEC, base=sampled), 320, 3).eval()
+    plain = backbones.build(dataclasses.replace(SPEC, base=features), 320, 3).eval()
+    plain.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        wanted = plain(plain.view(given))
+        torch.testing.assert_close(model(model.view(given)), wanted, rtol=0.01, atol=0.01)
 
 
 def test_a_loaded_encoder_reduces_features_alike():

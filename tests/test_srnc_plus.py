@@ -19,7 +19,7 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import UnknownEvidence
 from graphgym_srnc.methods import srnc_plus
-from graphgym_srnc.methods.shared import cross_fit, unknown_test
+from graphgym_srnc.methods.shared import cross_fit, evidence, unknown_test
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.evidence import Evidence
@@ -480,6 +480,30 @@ def test_between_two_graphs_labels_of_the_source_weigh_the_classifiers(monkeypat
         assert judged == pytest.approx(count * len(task.train) / 5, abs=task.num_known)
         assert count == 5 or judged >= 100
         assert torch.equal(method.evidence.weight, held_out.weight)
+
+
+def test_logits_are_computed_once_until_the_classifiers_are_trained_or_loaded(monkeypatch):
+    task = one_graph(0)
+    method = started(task)
+    calls = []
+    plain = evidence.all_logits
+    monkeypatch.setattr(
+        evidence,
+        "all_logits",
+        lambda network, *rest: calls.append(network) or plain(network, *rest),
+    )
+    graph = method.target
+    own = method.evidence
+    own.cached.clear()
+    before = own.log_posterior(graph, 6)
+    assert torch.equal(own.log_posterior(graph, 6), before) and len(calls) == len(own.used)
+
+    state = {name: value.clone() for name, value in own.state_dict().items()}
+    method.train_evidence(own, method.labelled, method.labels)
+    assert not torch.equal(own.log_posterior(graph, 6), before)
+    own.load_state_dict(state)
+    assert torch.equal(own.log_posterior(graph, 6), before)
+    assert not copy.deepcopy(own).cached
 
 
 def test_no_classifier_is_in_the_mixture_twice():
