@@ -136,9 +136,7 @@ def topics(graph: Data, dim: int = TOPICS, steps: int = STEPS) -> Tensor:
     size = min(dim + OVERSAMPLING, *x.shape)
     basis = np.random.RandomState(0).standard_normal((x.shape[1], size)).astype(np.float32)
     for _ in progress.steps(POWERS):
-        image = _orthonormal(forward(basis))
-        image -= image.mean(0)
-        basis = _orthonormal(x.T @ smooth(image, back))
+        basis = _orthonormal(x.T @ smooth(forward(basis), back))
     left, scale, _ = np.linalg.svd(forward(basis), full_matrices=False)
     return torch.from_numpy(np.ascontiguousarray((left * scale)[:, :dim]))
 
