@@ -22,7 +22,7 @@ from graphgym_srnc.data.names import RECIPE
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io.atomic import content
 
-GIVEN = "label split url ends weight spectral embeddings like skip_missing".split()
+GIVEN = "label split url date ends weight spectral embeddings like skip_missing".split()
 LISTS = (*look.KINDS, "link_by")
 
 

@@ -154,7 +154,7 @@ def _tables(
         _check_labels(outs, any(given), task.one_graph)
     progress.doing("predicting", 0.2 if args.folds else 0.8)
     prediction = model.predict(graph)
-    named = args.probabilities, titles(found)
+    named = args.probabilities, titles(found), found.dates
     frame = predictions.table(model, graph, prediction, found.ids, given, split, *named)
     lines = _summary(args, model, graph, frame)
     other: dict[str, bytes] = {}

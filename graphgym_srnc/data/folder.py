@@ -53,6 +53,7 @@ class Graph(NamedTuple):
     weights: np.ndarray | None = None  # of the edges [E]; equal for both directions of one
     parent: Mapping[str, Any] | None = None  # see ``parent``
     urls: Sequence[str] | None = None  # web address of each node, or ""
+    dates: Sequence[str] | None = None  # of each node, such as 1994-01-31, or ""
 
 
 def check_place(out: Path, overwrite: bool, key: str = "out", inputs: Iterable[Path] = ()) -> None:
@@ -163,6 +164,8 @@ def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
         nodes["text"] = [text[:TEXT] for text in graph.texts]
     if graph.urls is not None:
         nodes["url"] = graph.urls
+    if graph.dates is not None:
+        nodes["date"] = graph.dates
     links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
     if graph.weights is not None:
         links["weight"] = graph.weights

@@ -19,6 +19,7 @@ from graphgym_srnc.data import (
     classes,
     columns,
     connect,
+    dates,
     extremes,
     features,
     header,
@@ -37,7 +38,8 @@ from graphgym_srnc.errors import InputError, option
 
 # Uses of columns, in words.
 USES = {"id": "ids", "label": "classes", "split": "split", "text": "text", "numbers": "numbers"}
-USES |= {"categories": "categories", "url": "web addresses", "link_by": "links"}
+USES |= {"categories": "categories", "url": "web addresses", "date": "dates"}
+USES |= {"link_by": "links"}
 EMPTY_CELLS = {"numbers": "counted as the mean", "categories": "of no category"}
 WORD_OF_ID = re.compile(r"[^\W\d_]{3,}")
 DECIMALS = re.compile(r"[+-]?\d+\.\d+")
@@ -76,7 +78,7 @@ def look(
     _check_uses(given.options, id)
     uses = {kind: given.options.of_kind(kind) for kind in (*KINDS, "link_by")} | {"id": [id]}
     own = _one_row_for_each_id(given, Nodes(frame.index, table, uses))
-    own = own.using(url=_addresses(given, own))
+    own = own.using(url=_addresses(given, own), date=_column_of_dates(given, own))
 
     of_split, parts = classes.split(given, own)
     own = own.using(split=of_split)
@@ -89,7 +91,7 @@ def look(
     if given.options.like is None:
         made.recipe.update({"id": id, "ends": [*reading.ends]})
     _tell_columns(given, own, made)
-    return Look(given.options, own, edges, weights, known, parts, made)
+    return Look(given.options, own, edges, weights, known, parts, made, _dates(given, own, known))
 
 
 def _as_before(options: Options, table: pandas.DataFrame, pairs: pandas.DataFrame) -> Options:
@@ -142,6 +144,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         recipe,
         weights=found.weights,
         urls=names.addresses(texts(table[found.options.url])) if found.options.url else None,
+        dates=found.dates,
     )
 
 
@@ -233,6 +236,14 @@ def _addresses(given: Given, nodes: Nodes) -> list[str]:
             raise InputError.plain("url", text, hint)
         given.problems.append(f"{text}. These nodes have no link.")
     return [] if name in nodes.used else [name]
+
+
+def _column_of_dates(given: Given, nodes: Nodes) -> list[str]:
+    """The column of dates, if one is named."""
+    name = given.options.date
+    if name:
+        features.column(nodes.table, name, "date")
+    return [name] if name else []
 
 
 def _one_row_for_each_id(given: Given, nodes: Nodes) -> Nodes:
@@ -365,6 +376,34 @@ def _tell_other_numbers(given: Given, known: list[str] | None, numbers: pandas.D
             " If you labelled one part of the table, nodes of other parts look like an unknown"
             " class. Label some of them, leave these columns out, or train with `open_set=False`."
         )
+
+
+def _dates(given: Given, nodes: Nodes, known: list[str] | None) -> list[str] | None:
+    """The dates of nodes, if a column is named. Tell if labelled nodes are of another time.
+
+    Without such a column, all columns of dates that are not read may tell it.
+    """
+    name = given.options.date
+    found = {}
+    if name:
+        found[name] = dates.of_column(texts(nodes.table[name]), name)
+    else:
+        for free in (name for name in nodes.table if name not in nodes.used):
+            readings = dates.read(texts(nodes.table[free]))
+            if len(readings) == 1:
+                found[free] = dates.written(readings[0])
+        if found and not given.options.in_python:
+            given.notes.append(
+                f"dates are not read: {listed([*found])}. {option('date', next(iter(found)))}"
+                " keeps those of one column for pages and tables."
+            )
+    is_labelled = np.array([bool(label) for label in known or [""] * len(nodes.table)])
+    none = np.zeros_like(is_labelled)
+    told = {one: dates.on_labelled(own, is_labelled, none) for one, own in found.items()}
+    first = next((f"{one}: {text}" for one, text in told.items() if text), "")
+    if first:
+        given.problems.append(first)
+    return found.get(name)
 
 
 def _as_one_number(cells: Sequence[str]) -> tuple[str, str] | None:

@@ -29,6 +29,7 @@ class Options(NamedTuple):
     numbers: Sequence[str] = ()
     categories: Sequence[str] = ()
     url: str = ""  # web addresses of the nodes
+    date: str = ""
     spectral: int = 0
     like: features.Recipe | None = None  # of an earlier graph
     skip_missing: bool = False
@@ -90,8 +91,10 @@ class Nodes(NamedTuple):
 
     @property
     def not_features(self) -> list[str]:
-        """Columns of labels, of the split and of web addresses."""
-        return [name for use in ("label", "split", "url") for name in self.uses.get(use, ())]
+        """Columns of labels, of the split, of web addresses and of dates."""
+        return [
+            name for use in ("label", "split", "url", "date") for name in self.uses.get(use, ())
+        ]
 
     @property
     def id(self) -> str:
@@ -126,3 +129,4 @@ class Look(NamedTuple):
     labels: list[str] | None  # [V], empty for none, as are the parts of the split
     parts: list[str] | None
     made: features.Made
+    dates: list[str] | None = None  # [V], if a column of them is named

@@ -26,6 +26,7 @@ RECIPE = "recipe.json"  # how features were made, so that another table gets the
 class Names(NamedTuple):
     """Names and web addresses in the order of nodes and feature columns; None = there are none.
 
+    ``dates`` are those of the nodes, such as ``1994-01-31``; "" = unknown.
     ``units`` are the standard deviation and the mean of a number, by its name; they turn its
     feature into the number.
     """
@@ -35,6 +36,7 @@ class Names(NamedTuple):
     words: list[str] | None = None
     urls: list[str] | None = None
     units: dict[str, tuple[float, float]] | None = None
+    dates: list[str] | None = None
 
 
 def of_folder(
@@ -43,7 +45,7 @@ def of_folder(
     """Names in ``nodes.csv`` and ``words.txt``, whose numbers are checked; each may be absent."""
     if path is None:
         return Names()
-    ids = texts = words = urls = None
+    ids = texts = words = urls = dates = None
     if (path / "nodes.csv").is_file():
         table = read.table(path / "nodes.csv")
         if not {"id", "text"} & {*table}:
@@ -52,8 +54,8 @@ def of_folder(
                 f"its first line is {','.join(table)[:80]!r}",
                 "Name the columns id, text or both there",
             )
-        ids, texts, urls = (
-            [*table[name]] if name in table else None for name in ("id", "text", "url")
+        ids, texts, urls, dates = (
+            [*table[name]] if name in table else None for name in ("id", "text", "url", "date")
         )
         if len({*(ids or ())}) < len(ids or ()):
             raise InputError.plain(
@@ -65,7 +67,7 @@ def of_folder(
     _check_lines("words.txt", words, num_features, "feature column")
     if urls is not None:
         urls = addresses(urls)
-    return Names(ids, texts, words, urls, _units(recipe_of(path)))
+    return Names(ids, texts, words, urls, _units(recipe_of(path)), dates)
 
 
 def recipe_of(path: Path) -> dict[str, Any]:

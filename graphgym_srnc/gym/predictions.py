@@ -52,6 +52,7 @@ def table(
     parts: Sequence[str] | None = None,
     probabilities: bool = False,
     titles: Sequence[str] | None = None,
+    dates: Sequence[str] | None = None,
 ) -> pandas.DataFrame:
     """A row per node; see ``given_labels`` and ``split``."""
     label = prediction.label
@@ -70,6 +71,7 @@ def table(
         "node": range(len(label)),
         "id": ids,
         "title": titles,
+        "date": dates,
         "class": [names[k] for k in label.tolist()],
         "given_label": given,
         "split": parts,
@@ -103,7 +105,8 @@ def uncertain(frame: pandas.DataFrame) -> pandas.DataFrame:
     """The rows of a ``table`` to label next: the least probable ones of each known class."""
     free = frame[(frame["given_label"] == "") & (frame["class"] != UNKNOWN)]
     order = free.sort_values("probability", kind="stable")
-    wanted = [name for name in ("node", "id", "title", "class", "probability") if name in order]
+    every = ("node", "id", "title", "date", "class", "probability")
+    wanted = [name for name in every if name in order]
     return order.groupby("class", sort=False).head(PER_CLASS)[wanted]
 
 

@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Collection
 
+import numpy as np
 import torch
 import yaml
 from torch_geometric import seed_everything
@@ -21,6 +22,7 @@ from graphgym_srnc.core import environment, parallel
 from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import folder, folder_files
+from graphgym_srnc.data.dates import on_labelled
 from graphgym_srnc.data.describe import hidden_classes, label_counts
 from graphgym_srnc.data.labels import CHECKED, CHOSEN
 from graphgym_srnc.data.names import of_folder
@@ -226,6 +228,7 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     model, record = fit(cfg, shown, [recorder], recorder)
     seen = visible_task(model, shown)
     record.verdict = judge(model, seen, record.first)
+    names = of_folder(_own_place(cfg))
     if cfg.dataset.format == "file" and seen.one_graph:
         origins = folder_files.origins(own_graph(cfg))
         record.held_out = held_out.judge(
@@ -238,6 +241,7 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
         told = {
             "weak classes": held_out.on_weak_classes(record.held_out),
             "small components": held_out.on_small_components(record.held_out),
+            "dates": _on_dates(names.dates, seen, folder_files.of_origin(origins, *CHOSEN)),
         }
         record.verdict["sentences"] |= {topic: text for topic, text in told.items() if text}
     if parallel.rank():
@@ -246,7 +250,8 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     if recorder.board is not None:
         recorder.board.finish(record, model, seen, settings(cfg))
     if cfg.train.save_model:
-        facts = {"digest": experiment.digest, "split": recorder.split}
+        facts: dict[str, Any] = {"digest": experiment.digest, "split": recorder.split}
+        facts["feature_names"] = names.words
         _saved(cfg, model, seen, facts).save(Path(cfg.run_dir, FILE))
     return experiment.finish(
         cfg.seed,
@@ -300,6 +305,26 @@ def device(accelerator: str) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
+def _own_place(cfg: CfgNode) -> Path | None:
+    """The file or folder of the user's own graph, the source of two; None if there is none."""
+    if cfg.dataset.format == "file":
+        return own_graph(cfg)
+    if cfg.dataset.format == "cross_graph":
+        return own_file(cfg.cross_graph.source, cfg.dataset.dir, "source")
+    return None
+
+
+def _on_dates(dates: list[str] | None, task: ShiftTask, added: Collection[int]) -> str:
+    """A warning if labelled nodes are of another time than many others; "" if not."""
+    if dates is None:
+        return ""
+    is_labelled = np.zeros(len(dates), dtype=bool)
+    is_added = np.zeros(len(dates), dtype=bool)
+    is_labelled[torch.cat([task.train, task.val, task.test]).cpu()] = True
+    is_added[[*added]] = True
+    return on_labelled(dates, is_labelled, is_added)
+
+
 def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any]) -> TrainedModel:
     """The model of a run, with the parameters of an estimator that would train it."""
     names = list(task.class_names)
@@ -313,11 +338,4 @@ def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any])
         "random_state": cfg.seed,
         **{name: cfg.train[name] for name in ("selection", "max_episodes", "patience")},
     }
-    place = None
-    if cfg.dataset.format == "file":
-        place = own_graph(cfg)
-    elif cfg.dataset.format == "cross_graph":
-        place = own_file(cfg.cross_graph.source, cfg.dataset.dir, "source")
-    if place is not None:
-        facts["feature_names"] = of_folder(place).words
     return TrainedModel.of(method, task, values(cfg, cfg.train.mode, type(method)), classes, facts)

@@ -405,6 +405,7 @@ def write(
         weights=None if weight is None else weight.numpy(),
         parent=parent,
         urls=names.urls,
+        dates=names.dates,
     )
     folder.write(found, out, overwrite, key="labels_out")
 

@@ -47,6 +47,7 @@ show = node => {
     if (part >= LEAST_SHARE || !guesses.length) guesses.push(classes[best[k]] + " " + part.toFixed(2));
   }
   fact("prediction", guesses.join(", "));
+  if (data.dates) fact("date", data.dates[node] || "unknown");
   if (given[node]) fact("label in the data", classes[given[node] - 1]);
   label(node, fact);
   fact("cluster", cluster.names[cluster.of[node]]);

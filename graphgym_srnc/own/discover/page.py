@@ -87,6 +87,7 @@ def render(
         suggested=best,
         on_also=table.ON_ALSO,
         on_parts=table.ON_PARTS,
+        on_dates=table.ON_DATES,
         on_numbers=table.ON_NUMBERS,
         on_evidence=table.on_evidence(found.also),
         on_clarity=table.on_clarity(found.head, len(found.new), best),
@@ -136,6 +137,7 @@ def map_data(found: Analysis) -> dict[str, Any]:
         "titles": [cut(node.title, LONGEST_TEXT) for node in nodes],
         "texts": [cut(node.text, LONGEST_TEXT) for node in nodes],
         "urls": [found.names.urls[node] for node in shown] if found.names.urls else None,
+        "dates": [found.names.dates[node] for node in shown] if found.names.dates else None,
         **_reasons(found, shown),
     }
 

@@ -7,6 +7,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 import numpy as np
 import pandas
 import torch
+from torch import Tensor
 
 from graphgym_srnc.core import text
 from graphgym_srnc.core.text import plain
@@ -55,6 +56,7 @@ ALSO = "Possibly also new: groups predicted as known classes that have few label
 ON_ALSO = "Their words tell you more. If one is a new class, name it by its number, as a cluster."
 FEW_LABELS = "few labels"  # name of the colours of such groups on the map
 NUMBERS = 5  # shown features that are numbers
+ON_DATES = "dates, lower to upper quartile"
 ON_NUMBERS = "numbers, lower to upper quartile (SD: standard deviations from the mean)"
 ON_PARTS = "Name a part by its number, as a cluster."
 ON_MIXTURE = "Check its nodes, since a class of mixed nodes makes predictions worse."
@@ -104,6 +106,7 @@ class Row(NamedTuple):
     numbers: Sequence[str] = ()  # see ``typical_numbers``
     has_text: bool = True  # whether most features that describe nodes are words, not categories
     few_labels: str = ""  # how few labels a candidate has
+    dates: str = ""  # the quartiles of its dates, if it has some
     by_chance: bool = False  # whether chance alone may leave a candidate with so few
 
     @property
@@ -186,10 +189,19 @@ def rows(discovery: Discovery, x: Matrix, names: Names) -> list[Row]:
             far,
             has_text,
             few_labels(group) if group else "",
+            _quartiles(names.dates, cluster.nodes),
             group is not None and group.p_value >= SIGNIFICANT,
         )
         result.append(row)
     return result
+
+
+def _quartiles(dates: Sequence[str] | None, nodes: Tensor) -> str:
+    """The lower and the upper quartile of the dates of nodes ``[n]``; "" if they have none."""
+    known = sorted(filter(None, (dates[node] for node in nodes.tolist()))) if dates else []
+    if not known:
+        return ""
+    return f"{known[len(known) // 4]} to {known[3 * len(known) // 4]}"
 
 
 def _parts(cluster: Cluster, x: Matrix, names: Names) -> list[Part]:
@@ -293,6 +305,8 @@ def _details(row: Row) -> list[str]:
         lines.append(f"  {row.few_labels}")
     if row.leftover:
         lines.append(f"  leftover: {row.leftover}")
+    if row.dates:
+        lines.append(f"  {ON_DATES}: {row.dates}")
     if row.numbers:
         lines.append(f"  {ON_NUMBERS}: {', '.join(row.numbers)}")
     lines += [f"  {node}" for node in row.lines]
