@@ -18,8 +18,9 @@ from graphgym_srnc.errors import InputError
 
 MOST_CLASSES = 10_000  # scores and confusion matrices of more do not fit into memory
 CHOSEN_MASK = "chosen_mask"
+DRAWN_MASK = "drawn_mask"
 # What a method may see of a graph.
-VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight", CHOSEN_MASK)
+VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight", CHOSEN_MASK, DRAWN_MASK)
 HIDDEN = -1  # label of a node whose class is hidden from the method
 
 
@@ -59,10 +60,11 @@ class ShiftTask(LabelSpace):
     """Source and target graph, node index sets and label space of one scenario.
 
     Both graphs have ``x`` ``[V, F]``, ``edge_index`` ``[2, E]`` and ``y`` ``[V]``, and may have
-    ``edge_weight`` ``[E]`` and ``chosen_mask`` ``[V]``: nodes that have a label because of what a
-    model predicted for them, so that they are no random sample. Labels are
-    ``0 .. num_known - 1``, and ``num_known`` for the unknown class. Graphs may also have ``y_true``
-    ``[V]``, the original classes, which only reports read.
+    ``edge_weight`` ``[E]``, ``chosen_mask`` ``[V]``: nodes that have a label because of what a
+    model predicted for them, so that they are no random sample, and ``drawn_mask`` ``[V]``: nodes
+    from which labels were drawn at random (default: all). Labels are ``0 .. num_known - 1``, and
+    ``num_known`` for the unknown class. Graphs may also have ``y_true`` ``[V]``, the original
+    classes, which only reports read.
 
     Args:
         name: the scenario and the data set, for example ``open_set/Cora``.

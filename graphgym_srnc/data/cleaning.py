@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN, all_finite, check_ids
+from graphgym_srnc.core.task import CHOSEN_MASK, DRAWN_MASK, HIDDEN, all_finite, check_ids
 from graphgym_srnc.data import edges
 from graphgym_srnc.errors import InputError, reading
 
@@ -45,8 +45,9 @@ def clean(data: Data, key: str = "graph") -> Data:
             "Give a graph with at least one edge",
         )
     others = {mask: data[mask] for mask in MASKS if mask in data}
-    if CHOSEN_MASK in data:
-        others[CHOSEN_MASK] = mask(data[CHOSEN_MASK], nodes, f"{key}: {CHOSEN_MASK}")
+    for name in (CHOSEN_MASK, DRAWN_MASK):
+        if name in data:
+            others[name] = mask(data[name], nodes, f"{key}: {name}")
     if weight is not None:
         merged = edges.weights(number, edge_index.numpy(), weight.numpy(), nodes)[0]
         others["edge_weight"] = torch.from_numpy(merged)

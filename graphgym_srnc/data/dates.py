@@ -10,52 +10,65 @@ import pandas
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.errors import InputError
 
-# Whole dates, or a year and a month; the standard format first.
-FORMATS = ("ISO8601", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d %B %Y", "%B %d, %Y")
+# Whole dates, or a month or a year; the standard form first.
+WITH_NAMES = ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%B %Y", "%b %Y")
+FORMS = ("ISO8601", "%Y/%m/%d", "%d.%m.%Y", *WITH_NAMES)
+ORDERS = {"day": ("%d/%m/%Y", "%d/%m/%y"), "month": ("%m/%d/%Y", "%m/%d/%y")}  # by what is first
 PROBED = 100  # cells that tell whether a column may hold dates
+MOSTLY = 0.95  # share of the cells of a column of dates that can be read
 COVERED = 0.95  # share of the dates of labelled nodes that are told
 ANOTHER_TIME = 0.2  # share of the other nodes that are earlier or later than these; else by chance
+YEARS = (1500, 2100)  # whole numbers that may be years
 LEAST = 20  # labelled and other nodes with a date
 
 
 def read(cells: Sequence[str]) -> list[pandas.Series]:
-    """Each reading ``[V]`` of cells as dates, NaT for empty ones; several if they differ."""
+    """Each reading ``[V]`` of cells as dates, NaT for other cells; two if they differ.
+
+    It reads nearly all cells, otherwise there is none.
+    """
     given = pandas.Series([*cells], dtype=object)
     given = given.mask(given.str.lower().isin({"", *EMPTY}))
-    found: list[pandas.Series] = []
-    if not given.notna().any():
-        return found
-    probe = given.dropna().head(PROBED)
-    for form in FORMATS:
-        if _dates(probe, form).isna().any():
-            continue
-        dates = _dates(given, form)
-        is_whole = dates.notna().equals(given.notna())
-        if is_whole and not any(dates.equals(other) for other in found):
-            found.append(dates)
+    for part in (given.dropna().head(PROBED), given):  # most columns are told by their first cells
+        found = [_dates(part, (*FORMS, *order)) for order in ORDERS.values()]
+        most = max(int(dates.notna().sum()) for dates in found)
+        if not most or most < MOSTLY * part.notna().sum():
+            return []
+    best = [dates for dates in found if dates.notna().sum() == most]
+    return best[: 1 if best[0].equals(best[-1]) else None]
+
+
+def may_be_years(numbers: pandas.Series) -> bool:
+    """Whether all numbers are whole and in the range of years."""
+    known = numbers.dropna()
+    return bool(len(known) and (known % 1 == 0).all() and known.between(*YEARS).all())
+
+
+def _dates(cells: pandas.Series, forms: Sequence[str]) -> pandas.Series:
+    """Dates of cells by the first form that each has, NaT for those of no form."""
+    found = pandas.Series(pandas.NaT, cells.index, dtype="datetime64[ns, UTC]")
+    for form in forms:
+        rest = cells[found.isna() & cells.notna()]
+        if rest.empty:
+            break
+        found[rest.index] = pandas.to_datetime(rest, format=form, errors="coerce", utc=True)
     return found
 
 
-def _dates(cells: pandas.Series, form: str) -> pandas.Series:
-    return pandas.to_datetime(cells, format=form, errors="coerce", utc=True)
-
-
 def of_column(cells: Sequence[str], name: str) -> list[str]:
-    """Dates such as ``1994-01-31`` in the place of cells; "" for an empty one.
+    """Dates such as ``1994-01-31`` in the place of cells; "" for those that are none.
 
     Raises:
-        InputError: the cells are no dates, or may be different ones.
+        InputError: most cells are no dates, or may be different ones.
     """
+    hint = "Write dates such as 1994-01-31, 1994-01 or 1994"
     found = read(cells)
     if not found:
-        message = f"not every cell of {name} is a date of the same form"
-        raise InputError.plain(
-            "date", message, "Write dates such as 1994-01-31, or leave cells empty"
-        )
+        raise InputError.plain("date", f"the cells of {name} are no dates", hint)
     if len(found) > 1:
         place = int(np.flatnonzero((found[0] != found[1]) & found[0].notna())[0])
         message = f"{name}: {cells[place]} may have the day or the month first"
-        raise InputError.plain("date", message, "Write dates such as 1994-01-31")
+        raise InputError.plain("date", message, hint)
     return written(found[0])
 
 
@@ -86,27 +99,27 @@ def gap(dates: pandas.Series, is_labelled: np.ndarray) -> Gap | None:
     return Gap(first, last, far) if far else None
 
 
-def on_labelled(dates: Sequence[str], is_labelled: np.ndarray, is_added: np.ndarray) -> str:
-    """A sentence if labelled nodes are of another time than many others; "" if not.
-
-    Args:
-        dates: those of :func:`of_column`, ``[V]``.
-        is_labelled: nodes with a label, ``[V]``.
-        is_added: those whose label was added after a first run, which are not held out, ``[V]``.
-    """
+def drawn(dates: Sequence[str], is_labelled: np.ndarray) -> np.ndarray | None:
+    """Nodes ``[V]`` of the time of labels ``[V]``; None if most others are of this time, too."""
     known = pandas.Series([*dates], dtype=object)
-    found = gap(known.mask(is_added, ""), is_labelled)
+    found = gap(known, is_labelled)
+    if found is None:
+        return None
+    return is_labelled | known.between(found.first, found.last).to_numpy()
+
+
+def on_labelled(dates: Sequence[str], is_labelled: np.ndarray) -> str:
+    """A sentence if labelled nodes ``[V]`` are of another time than many others; "" if not.
+
+    ``dates`` ``[V]`` are those of :func:`of_column`.
+    """
+    found = gap(pandas.Series([*dates], dtype=object), is_labelled)
     if found is None:
         return ""
     shares = [f"{100 * share:.0f} % of the others {word}" for word, share in found.shares.items()]
-    labelled = "labelled nodes" + (", without labels added later," if is_added.any() else "")
-    text = (
-        f"{100 * COVERED:.0f} % of the {labelled} are of {found.first} to {found.last}, and"
-        f" {' and '.join(shares)}. Accuracies on held-out labels are those of that time."
+    return (
+        f"{100 * COVERED:.0f} % of the given labels are of {found.first} to {found.last}, and"
+        f" {' and '.join(shares)}. Accuracies on held-out labels are those of that time, and a"
+        f" class that has changed looks like an unknown one. Label some of the"
+        f" {' and '.join(found.shares)} nodes."
     )
-    if gap(known, is_labelled) is not None:
-        text += (
-            " Classes that have changed since look like an unknown class. Label some of the"
-            f" {' and '.join(found.shares)} nodes."
-        )
-    return text

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
-from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN
+from graphgym_srnc.core.task import CHOSEN_MASK, DRAWN_MASK, HIDDEN
 from graphgym_srnc.core.text import listed, plain
 from graphgym_srnc.data import cleaning, folder, home, untrusted
 from graphgym_srnc.data.cleaning import MASKS
@@ -22,7 +22,7 @@ from graphgym_srnc.io.atomic import restore
 
 GRAPH = ("x", "edge_index", "y")
 FIELDS = (*GRAPH, "edge_weight")
-READ = (*FIELDS, *MASKS, CHOSEN_MASK)
+READ = (*FIELDS, *MASKS, CHOSEN_MASK, DRAWN_MASK)
 # Names in the .npz of the heterophily benchmark, of gnn-benchmark, of OGB and others.
 ALIASES = {"node_features": "x", "node_labels": "y", "labels": "y", "edges": "edge_index"}
 ALIASES |= {"valid_mask": "val_mask", **{f"{mask}s": mask for mask in MASKS}}

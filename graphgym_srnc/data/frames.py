@@ -91,7 +91,7 @@ def look(
     if given.options.like is None:
         made.recipe.update({"id": id, "ends": [*reading.ends]})
     _tell_columns(given, own, made)
-    return Look(given.options, own, edges, weights, known, parts, made, _dates(given, own, known))
+    return _dates(given, Look(given.options, own, edges, weights, known, parts, made))
 
 
 def _as_before(options: Options, table: pandas.DataFrame, pairs: pandas.DataFrame) -> Options:
@@ -378,32 +378,35 @@ def _tell_other_numbers(given: Given, known: list[str] | None, numbers: pandas.D
         )
 
 
-def _dates(given: Given, nodes: Nodes, known: list[str] | None) -> list[str] | None:
-    """The dates of nodes, if a column is named. Tell if labelled nodes are of another time.
+def _dates(given: Given, found: Look) -> Look:
+    """What was found, with the dates of nodes if a column is named.
 
-    Without such a column, all columns of dates that are not read may tell it.
+    Tell if labelled nodes are of another time, also by years and by dates that are not read.
     """
+    table = found.nodes.table
     name = given.options.date
-    found = {}
-    if name:
-        found[name] = dates.of_column(texts(nodes.table[name]), name)
-    else:
-        for free in (name for name in nodes.table if name not in nodes.used):
-            readings = dates.read(texts(nodes.table[free]))
-            if len(readings) == 1:
-                found[free] = dates.written(readings[0])
-        if found and not given.options.in_python:
-            given.notes.append(
-                f"dates are not read: {listed([*found])}. {option('date', next(iter(found)))}"
-                " keeps those of one column for pages and tables."
-            )
-    is_labelled = np.array([bool(label) for label in known or [""] * len(nodes.table)])
-    none = np.zeros_like(is_labelled)
-    told = {one: dates.on_labelled(own, is_labelled, none) for one, own in found.items()}
-    first = next((f"{one}: {text}" for one, text in told.items() if text), "")
-    if first:
-        given.problems.append(first)
-    return found.get(name)
+    of_nodes = dates.of_column(texts(table[name]), name) if name else None
+    known = {name: of_nodes} if of_nodes else _possible_dates(found)
+    is_labelled = np.array([bool(label) for label in found.labels or [""] * len(table)])
+    told = {one: dates.on_labelled(own, is_labelled) for one, own in known.items()}
+    for one in [one for one, text in told.items() if text][:1]:
+        text = f"{one}: {told[one]}"
+        if not name and not given.options.in_python:
+            text += f" {option('date', one)} lets the model take this into account."
+        given.problems.append(text)
+    return found._replace(dates=of_nodes)
+
+
+def _possible_dates(found: Look) -> dict[str, list[str]]:
+    """Dates by column of those that have no use or are numbers, if they can be read in one way."""
+    table = found.nodes.table
+    numbers = found.made.cells.numbers
+    possible = [name for name in numbers if dates.may_be_years(numbers[name])]
+    possible += [
+        name for name in table if name not in found.nodes.used and not _holds_numbers(table[name])
+    ]
+    readings = {name: dates.read(texts(table[name])) for name in possible}
+    return {name: dates.written(own[0]) for name, own in readings.items() if len(own) == 1}
 
 
 def _as_one_number(cells: Sequence[str]) -> tuple[str, str] | None:

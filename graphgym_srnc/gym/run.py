@@ -319,10 +319,9 @@ def _on_dates(dates: list[str] | None, task: ShiftTask, added: Collection[int]) 
     if dates is None:
         return ""
     is_labelled = np.zeros(len(dates), dtype=bool)
-    is_added = np.zeros(len(dates), dtype=bool)
     is_labelled[torch.cat([task.train, task.val, task.test]).cpu()] = True
-    is_added[[*added]] = True
-    return on_labelled(dates, is_labelled, is_added)
+    judged = ["" if node in added else date for node, date in enumerate(dates)]
+    return on_labelled(judged, is_labelled)
 
 
 def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any]) -> TrainedModel:

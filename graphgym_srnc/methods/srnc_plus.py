@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
-from graphgym_srnc.core.task import ShiftTask, Sizes
+from graphgym_srnc.core.task import DRAWN_MASK, ShiftTask, Sizes
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity, newman_resolution
 from graphgym_srnc.losses.prior import UnknownEvidence, posterior_correlation, unknown_evidence
@@ -40,6 +40,8 @@ from graphgym_srnc.methods.shared.plan import (
     TESTS,
     TOO_SMALL,
     UNDONE,
+    UNUSUAL,
+    UNUSUAL_OTHERS,
     WEAK,
     Judged,
     Plan,
@@ -202,6 +204,13 @@ class SRNCPlus(ClusterMethod):
         task = self.task
         count = len(self.held_out_labels) if here else 0
         return Validation(task.val[:count], self.held_out_labels[:count], task.num_known)
+
+    @property
+    def comparable(self) -> Tensor:
+        """Ids of the unlabelled target nodes that could have been drawn as labelled ones."""
+        pool = self.task.pool
+        drawn = self.task.target.get(DRAWN_MASK)
+        return pool if drawn is None else pool[drawn[pool]]
 
     @property
     def num_classes(self) -> int:
@@ -375,11 +384,11 @@ class SRNCPlus(ClusterMethod):
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
         target = self.task.target
         logits = self.known_logits(target)
-        test = UnknownTest(target, self.task.pool, self.sample, held_out, logits)
+        test = UnknownTest(target, self.comparable, self.sample, held_out, logits)
         self.class_ratio = test.class_ratio
         scores = self.scores_of_folds(held_out)
         # Scores of both kinds are spread alike.
-        spread = float(scores[0][self.task.pool].std())
+        spread = float(scores[0][self.comparable].std())
         contrast = test.contrast(self.evidence.hop_features(self.target), spread)
         p_values = test.p_values(scores, contrast)
         p_value = min(TESTS * min(p_values.values()), 1.0)
@@ -392,19 +401,37 @@ class SRNCPlus(ClusterMethod):
             self.contrast = contrast
             contrast.fit(self.propensity, self.task.pool[:0])
             self.change(by_propensity=True)
-        found = unknown_evidence(*judged)
         figures = {f"{name}_p_value": value for name, value in p_values.items()}
-        figures |= {"no_unknown_p_value": p_value, "least_unknown_share": found.least_share}
-        if self.abstain and not self.plan.is_clear:
+        figures["no_unknown_p_value"] = p_value
+        return figures | self.decide_on_unknown(judged)
+
+    def decide_on_unknown(self, judged: Judged) -> dict[str, float]:
+        """Choose how many nodes are predicted as unknown, after the test for these.
+
+        Without a clear sign it is none, or if labels could be drawn from a part of the nodes alone,
+        those others that are less certain than nearly all of this part.
+        """
+        found = unknown_evidence(*judged)
+        figures = {"least_unknown_share": found.least_share}
+        if self.plan.is_clear or not self.abstain:
+            self.choose_share(found)
+            if self.plan.adapts and not self.rounds:
+                self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
+            figures |= {"expected_accuracy": found.accuracy, "expected_error": found.error}
+        elif len(self.comparable) < len(self.task.pool):
+            self.change(unknown_share=UNUSUAL)
+            self.episodes = min(self.episodes, 1)
+            share = len(self.comparable) / len(self.task.pool)
+            self.warnings[NO_UNKNOWN] = UNUSUAL_OTHERS.format(
+                100 * share, self.plan.p_value, 100 * (1 - UNUSUAL)
+            )
+        else:
             self.change(finds_unknown=False)
             self.reported.append("unknown share")
             self.warn_of_no_sign()
             return figures
-        self.choose_share(found)
         self.count_kept(judged.ranks, judged.correct)
-        if self.plan.adapts and not self.rounds:
-            self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
-        return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
+        return figures
 
     def first_confidence(self, graph: Data) -> Tensor:
         """Confidence ``[V]`` that a node is of a known class, before the first iteration."""
@@ -590,7 +617,7 @@ class SRNCPlus(ClusterMethod):
             scores = method.predict(self.task.target)
             confidence = method.confidence(scores)
             correct = scores[nodes, : self.task.num_known].argmax(1) == labels
-            ranks = ranks_in(confidence[self.task.pool], confidence[nodes])
+            ranks = ranks_in(confidence[self.comparable], confidence[nodes])
             parts.append(Judged(ranks, self.class_ratio[labels], correct.float()))
         judged = Judged(*map(torch.cat, zip(*parts)))
         return unknown_evidence(*judged), judged
@@ -737,7 +764,7 @@ class SRNCPlus(ClusterMethod):
                     precision=mean_or(right[unknown], -1.0),
                 )
         elif self.task.one_graph:
-            self.threshold.copy_(confidence[self.task.pool].quantile(self.plan.unknown_share))
+            self.threshold.copy_(confidence[self.comparable].quantile(self.plan.unknown_share))
         elif self.cut == "share":
             self.threshold.fill_(threshold_by_share(self.confidence(scores), confidence))
         else:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN, ShiftTask
+from graphgym_srnc.core.task import CHOSEN_MASK, DRAWN_MASK, HIDDEN, ShiftTask
 from graphgym_srnc.core.text import listed, warn
 from graphgym_srnc.data import cleaning, files
 from graphgym_srnc.data.cleaning import MASKS
@@ -266,13 +266,13 @@ def _numbered(graphs: dict[str, Data]) -> tuple[list[Data], np.ndarray]:
     found = []
     for role, graph in graphs.items():
         plain = unlabelled(graph, role)
-        masks = files.tensors(graph, (*MASKS, CHOSEN_MASK), role)
+        masks = files.tensors(graph, (*MASKS, CHOSEN_MASK, DRAWN_MASK), role)
         size = len(plain.x)
         if graph.edge_attr is not None:
             hint = "if it holds weights, set graph.edge_weight = graph.edge_attr.view(-1)"
             warn(f"{role}: edge_attr is not read; {hint}")
         held = torch.zeros(size, dtype=torch.bool)
-        for name in masks.keys() - {"train_mask", CHOSEN_MASK}:
+        for name in masks.keys() - {"train_mask", CHOSEN_MASK, DRAWN_MASK}:
             held |= cleaning.mask(masks[name], size, f"{role}: {name}")
         y = np.full(size, HIDDEN)
         if graph.y is not None:

@@ -127,6 +127,7 @@ def relabelled(graph: Data, known: Sequence[int]) -> Data:
         edge_weight=graph.edge_weight,
         domain=graph.get("domain"),
         chosen_mask=graph.get("chosen_mask"),
+        drawn_mask=graph.get("drawn_mask"),
         y=renumbered(graph.y, known),
         y_true=graph.y,
         num_nodes=graph.num_nodes,

@@ -40,6 +40,12 @@ NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: at most 0.05), so no"
     " node is predicted as unknown."
 )
+UNUSUAL = 0.02  # share of the nodes that labels were drawn from that are less certain by chance
+UNUSUAL_OTHERS = (
+    "Labels were drawn from {:.0f} % of the unlabelled nodes alone, which show no clear sign of an"
+    " unknown class (p = {:.2g}). Those of the others are predicted as unknown that are less"
+    " certain than {:.0f} % of these. Some may be of known classes that have changed."
+)
 TOO_SMALL = "detectable share"  # code of the next warning
 DETECTABLE = (
     "{:,} labels may not show an unknown class that has less than about {:.0f} % of the nodes, or"

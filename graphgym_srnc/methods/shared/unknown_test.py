@@ -115,7 +115,8 @@ class UnknownTest:
         label[self.labelled.nodes[drawn].cpu()] = self.labelled.labels[drawn].cpu()
         known = self.logits.softmax(1).cpu()
         topics = best_topics(copy.copy(self.graph).cpu(), label)
-        groups = Scan(topics, known, label).groups()
+        nodes = torch.cat([self.labelled.nodes, self.pool]).sort().values.cpu()
+        groups = Scan(topics[nodes], known[nodes], label[nodes]).groups()
         return groups[0].p_value if groups else 1.0
 
     def contrast(self, x: Tensor, spread: float) -> Contrast:
