@@ -23,8 +23,9 @@ from graphgym_srnc.methods.shared import cross_fit, evidence, unknown_test
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.evidence import Evidence
-from graphgym_srnc.methods.shared.plan import NO_UNKNOWN, TESTS, Judged, Plan
+from graphgym_srnc.methods.shared.plan import NO_UNKNOWN, TESTS, UNUSUAL, Judged, Plan
 from graphgym_srnc.methods.shared.training import Term, adam, log_softmax
+from graphgym_srnc.methods.shared.unknown_test import UnknownTest
 from graphgym_srnc.methods.shared.validation import Validation, not_worse
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import synthetic
@@ -437,6 +438,40 @@ def test_labels_of_chosen_nodes_are_learned_and_do_not_judge(monkeypatch):
     alike = make(rounds=1, steps=2)
     trainer.fit(alike, task, selection="last")
     assert sorted(alike.out_of_fold.nodes.tolist()) == task.train.tolist()
+
+
+@pytest.mark.parametrize("p_value", [0.0001, 0.5])
+def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monkeypatch):
+    """Others are unknown if they are less certain than nearly all of it, or than it tells."""
+    task = without_validation(one_graph(1))
+    graph = copy.copy(task.source)
+    drawn = torch.arange(graph.num_nodes) % 2 == 0
+    drawn[task.train] = True
+    graph.drawn_mask = drawn
+    task = dataclasses.replace(task, source=graph, target=graph)
+    part = task.pool[drawn[task.pool]]
+    pools = []
+    plain = UnknownTest.__init__
+
+    def watched(self, graph, pool, *rest):
+        pools.append(pool)
+        plain(self, graph, pool, *rest)
+
+    found = dict.fromkeys(("low_ranks", "propensity", "few_labels"), p_value)
+    monkeypatch.setattr(UnknownTest, "__init__", watched)
+    monkeypatch.setattr(UnknownTest, "p_values", lambda *_: found)
+    method = make(steps=30, rounds=0, abstain=True)
+    record = trainer.fit(method, task, selection="last")
+    assert [pool.tolist() for pool in pools] == [part.tolist()]
+    unknown = method.decide(method.predict(task.target)) == task.num_known
+    share = float(unknown[part].float().mean())
+    assert share == pytest.approx(method.plan.unknown_share, abs=2 / len(part))
+    is_weak = p_value == 0.5
+    assert (method.plan.unknown_share == UNUSUAL) == is_weak == (NO_UNKNOWN in record.warnings)
+    assert method.plan.finds_unknown and method.plan.is_clear != is_weak
+    if is_weak:
+        assert "less certain than 98 % of these" in record.warnings[NO_UNKNOWN]
+        assert len(record.history) == 2  # one iteration
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
