@@ -21,6 +21,8 @@ import scipy.sparse as sp
 import torch
 from conftest import refusal
 from scipy import stats
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
@@ -102,40 +104,39 @@ def found(graph) -> clusters.Discovery:
     return find(graph, posterior_of(graph), 3, ["a", "b", "c"])
 
 
+def principal_axes(x: np.ndarray) -> np.ndarray:
+    """Products of the rows of a matrix by its first five principal axes."""
+    left, scale, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    places = left[:, :5] * scale[:5]
+    return places @ places.T
+
+
 def test_topics_are_principal_axes_of_smoothed_words(graph):
-    x, dense = graph.x.numpy(), np.zeros((graph.num_nodes,) * 2)
+    x, walk = graph.x.numpy(), np.eye(graph.num_nodes)
     idf = np.log((1 + len(x)) / (1 + (x > 0).sum(0)))
-    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) * idf
-    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    dense[tuple(graph.edge_index.numpy())] = 1
-    walk = dense + np.eye(len(dense))
+    x = normalize(normalize(x) * idf)
+    walk[tuple(graph.edge_index.numpy())] = 1
     walk /= walk.sum(1, keepdims=True)
     smooth = x
     for _ in range(topics_of.STEPS):
         smooth = 0.9 * walk @ smooth + 0.1 * x
-    left, scale, _ = np.linalg.svd(smooth - smooth.mean(0), full_matrices=False)
-    wanted = left[:, :5] * scale[:5]
-    got = topics_of.topics(graph, 5).numpy()
-    np.testing.assert_allclose(got @ got.T, wanted @ wanted.T, atol=1e-3)
-    assert torch.equal(topics_of.topics(graph, 5), topics_of.topics(graph, 5))
-    alone = topics_of.topics(graph, 5, steps=0).numpy()
-    left, scale, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
-    wanted = left[:, :5] * scale[:5]
-    np.testing.assert_allclose(alone @ alone.T, wanted @ wanted.T, atol=2e-2)
+    got = topics_of.topics(graph, 5)
+    np.testing.assert_allclose(got @ got.T, principal_axes(smooth), atol=1e-3)
+    assert topics_of.topics(graph, 5).equal(got)
+    alone = topics_of.topics(graph, 5, steps=0)
+    np.testing.assert_allclose(alone @ alone.T, principal_axes(x), atol=2e-2)
     narrow = Data(x=graph.x[:, :1], edge_index=graph.edge_index)
     assert topics_of.topics(narrow).shape == (graph.num_nodes, 1)
 
 
 def test_labels_decide_whether_topics_are_those_of_neighbourhoods(graph):
     label = graph.y.where(graph.y < 3, -1)
-    assert torch.equal(topics_of.best_topics(graph, label), topics_of.topics(graph))
-    mixed = graph.clone()
-    generator = torch.Generator().manual_seed(0)
-    mixed.edge_index = torch.randint(0, graph.num_nodes, (2, 600), generator=generator)
-    alone = topics_of.topics(mixed, steps=0)
-    assert torch.equal(topics_of.best_topics(mixed, label), alone)
-    few = torch.full_like(label, -1)
-    assert torch.equal(topics_of.best_topics(mixed, few), topics_of.topics(mixed))
+    assert topics_of.best_topics(graph, label).equal(topics_of.topics(graph))
+    links = torch.randint(0, graph.num_nodes, (2, 600), generator=torch.Generator().manual_seed(0))
+    mixed = Data(x=graph.x, edge_index=links)
+    assert topics_of.best_topics(mixed, label).equal(topics_of.topics(mixed, steps=0))
+    none = torch.full_like(label, -1)
+    assert topics_of.best_topics(mixed, none).equal(topics_of.topics(mixed))
 
 
 def test_topics_are_scaled_where_other_directions_hide_the_classes(count=300):
@@ -145,16 +146,15 @@ def test_topics_are_scaled_where_other_directions_hide_the_classes(count=300):
     angle = label * math.pi / 2 + 0.1 * x[:, 0]
     x[:, :2] = torch.stack([angle.cos(), angle.sin()], 1)
     graph = Data(x=x, edge_index=torch.randint(0, count, (2, 900), generator=random))
+    learned = torch.arange(100)
     given = label.where(torch.arange(count) < 100, -1)
     alone = topics_of.topics(graph, steps=0)
-    learned = torch.arange(100)
-    scaled = topics_of.scaled_by_classes(alone, learned, label[:100])
-    assert torch.equal(topics_of.best_topics(graph, given), scaled)
+    scaled = topics_of.scaled_by_classes(alone, learned, label[learned])
+    assert topics_of.best_topics(graph, given).equal(scaled)
     assert topics_of.told_apart(alone, label) < 0.5 < topics_of.told_apart(scaled, label)
 
-    means = torch.stack([alone[:100][label[:100] == k].mean(0) for k in range(4)])
-    within = (alone[:100] - means[label[:100]]).double().numpy()
-    covariance = within.T @ within / 100
+    within = LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True)
+    covariance = within.fit(alone[learned], label[learned]).covariance_.astype(float)
     covariance += 0.1 * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
     wanted = alone.numpy() @ np.linalg.inv(covariance) @ alone.numpy().T
     np.testing.assert_allclose(scaled @ scaled.T, wanted, rtol=1e-3, atol=1e-3)
@@ -162,17 +162,14 @@ def test_topics_are_scaled_where_other_directions_hide_the_classes(count=300):
 
 def test_nodes_are_told_apart_by_the_means_of_the_others():
     topics = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-    label = torch.arange(40) % 4
-    unit = topics.numpy() / np.linalg.norm(topics, axis=1, keepdims=True)
+    node = np.arange(40)
+    label = node % 4
+    unit = normalize(topics)
     right = 0
-    for node in range(40):
-        means = []
-        for k in range(4):
-            others = (label.numpy() == k) & (np.arange(40) != node)
-            mean = unit[others].mean(0)
-            means.append(unit[node] @ mean / np.linalg.norm(mean))
-        right += int(np.argmax(means) == label[node])
-    assert topics_of.told_apart(topics, label) == pytest.approx(right / 40)
+    for one in node:
+        means = [unit[(label == k) & (node != one)].mean(0) for k in range(4)]
+        right += np.argmax(normalize(means) @ unit[one]) == label[one]
+    assert topics_of.told_apart(topics, torch.from_numpy(label)) == pytest.approx(right / 40)
 
 
 @pytest.mark.parametrize(
@@ -193,23 +190,18 @@ def test_odd_features(x):
 def test_clusters_find_planted_classes(graph, found):
     assert [cluster.number for cluster in found.new] == [1, 2, 3]
     assert found.classes == ["a", "b", "c"]
-    unknown = found.label == 3
     for cluster in found.new:
         assert found.cluster[cluster.nodes].unique().tolist() == [2 + cluster.number]
         assert len(graph.y[cluster.nodes[:10]].unique()) == 1 and graph.y[cluster.nodes[0]] >= 3
-        assert unknown[cluster.nodes].all() and not cluster.is_mixed
+        assert not cluster.is_mixed
         p = found.posterior[cluster.nodes].sum(0)[:3]
-        assert cluster.nearest == p.argmax() and p.max() / p.sum() == pytest.approx(
-            cluster.nearest_share
-        )
+        assert cluster.nearest == p.argmax()
+        assert cluster.nearest_share == pytest.approx(float(p.max() / p.sum()))
         assert (found.typical[cluster.nodes].diff() <= 0).all()
-    # Clusters of known classes are the predictions.
-    for k, cluster in enumerate(found.known):
-        assert sorted(cluster.nodes.tolist()) == (found.label == k).nonzero().view(-1).tolist()
-    assert sorted(found.rest.nodes.tolist()) == sorted(
-        {*unknown.nonzero().view(-1).tolist()}
-        - {node for new in found.new for node in new.nodes.tolist()}
-    )
+    # Clusters of known classes are the predictions, and the others have each unknown node once.
+    others = torch.cat([cluster.nodes for cluster in (*found.new, found.rest)])
+    for k, nodes in enumerate([*(cluster.nodes for cluster in found.known), others]):
+        assert nodes.sort().values.equal(torch.where(found.label == k)[0])
     new, known = ([cluster.newness for cluster in part] for part in (found.new, found.known))
     assert sorted(new, reverse=True) == new and max(known) < min(new)
     lone = found.new[0].nodes[0]
@@ -241,68 +233,63 @@ def test_a_class_that_no_node_is_named(graph):
 @pytest.mark.parametrize("links", [0, 3])
 def test_a_mixed_cluster_is_a_leftover(graph, links):
     """A sixth of each class, chosen at random, is less alike than any class, also with links."""
-    rng = np.random.RandomState(1)
-    own = torch.from_numpy(graph.y.numpy().clip(max=2))
-    p = torch.full((300, 4), 0.1 / 3, dtype=torch.double).scatter(1, own[:, None], 0.9)
-    scattered = torch.from_numpy(rng.choice(300, 50, replace=False))
+    keep = torch.where(graph.y < 3)[0]
+    scattered = torch.from_numpy(np.random.RandomState(1).choice(300, 50, replace=False))
+    p = torch.full((300, 4), 0.1 / 3, dtype=torch.double)
+    p = p.scatter(1, graph.y.clamp(max=2)[:, None], 0.9)
     p[scattered] = torch.tensor([0.1 / 3] * 3 + [0.9], dtype=torch.double)
-    keep = torch.from_numpy(np.flatnonzero(graph.y.numpy() < 3))
     small = graph.subgraph(keep)
-    inside = torch.isin(keep, scattered).nonzero().view(-1)
+    inside = torch.where(torch.isin(keep, scattered))[0]
     for step in range(1, 1 + links):
         ring = torch.stack([inside, inside.roll(step)])
         small.edge_index = torch.cat([small.edge_index, ring, ring.flip(0)], 1)
-    found = find(small, p[keep], 1)
-    (row,) = [row for row in table.rows(found, small.x.numpy(), Names()) if row.cluster.number]
+    (row,) = analysed(small, find(small, p[keep], 1)).new
     assert row.cluster.is_mixed
     assert row.leftover == "its nodes are less alike than those of each known class"
 
 
-def test_a_cluster_of_clear_nodes_is_no_leftover_though_known_classes_are_more_alike(graph):
-    found = find(graph, posterior_of(graph), 3, ["a", "b", "c"])
-    loose = clusters.replace(found.new[0], is_mixed=True, p_unknown=0.9, cohesion=0.8)
+def test_a_cluster_of_clear_nodes_is_no_leftover_though_known_classes_are_more_alike(found):
+    loose = dataclasses.replace(found.new[0], is_mixed=True, p_unknown=0.9, cohesion=0.8)
     assert loose.is_clear and not loose.weakness
-    unsure = clusters.replace(loose, p_unknown=0.7)
+    unsure = dataclasses.replace(loose, p_unknown=0.7)
     assert unsure.weakness == "its nodes are less alike than those of each known class"
 
 
 @pytest.mark.parametrize("is_usual", [False, True])
 def test_few_links_are_a_weakness_only_where_known_classes_have_links(graph, is_usual):
     """Nodes of the first new class, and perhaps of the first known one, lose all links."""
-    alone = graph.y == 3
-    if is_usual:
-        alone |= graph.y == 0
+    alone = torch.isin(graph.y, torch.tensor([3, 0] if is_usual else [3]))
     ends = alone[graph.edge_index].any(0)
     sparse = Data(x=graph.x, y=graph.y, edge_index=graph.edge_index[:, ~ends])
     p = torch.full((300, 4), 0.01, dtype=torch.double)
-    p = p.scatter(1, graph.y.clamp(max=3)[:, None], 0.97)
-    found = find(sparse, p, 3)
-    (cluster,) = [new for new in found.new if (graph.y[new.nodes] == 3).float().mean() > 0.9]
-    (row,) = [row for row in table.rows(found, sparse.x.numpy(), Names()) if row.cluster is cluster]
+    found = find(sparse, p.scatter(1, graph.y.clamp(max=3)[:, None], 0.97), 3)
+    (cluster,) = (
+        row.cluster
+        for row in analysed(sparse, found).new
+        if (graph.y[row.cluster.nodes] == 3).float().mean() > 0.9
+    )
     assert cluster.small > 0.9 * len(cluster.nodes)
     assert cluster.has_few_links is not is_usual
-    assert ("small" in row.cluster.weakness or "components" in row.cluster.weakness) is not is_usual
+    assert ("small" in cluster.weakness or "components" in cluster.weakness) is not is_usual
 
 
-def test_clarity_tells_one_class_from_several(graph):
+@pytest.mark.parametrize("num_new, verdict", [(1, "leftover"), (3, "clear")])
+def test_clarity_tells_one_class_from_several(graph, num_new, verdict):
     """Three hidden classes as one cluster and as three; topics by another route."""
-    p = posterior_of(graph, sure=0.97)
-    topics = topics_of.topics(graph).numpy()
-    topics = topics / np.linalg.norm(topics, axis=1, keepdims=True)
-    for num_new, verdict in ((1, "leftover"), (3, "clear")):
-        found = find(graph, p, num_new).named({"1": "a name"})  # which changes no verdict
-        rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
-        assert [row.verdict for row in rows] == [verdict] * num_new
-        for row in rows:
-            nodes = row.cluster.nodes.numpy()
-            likeness = np.linalg.norm(topics[nodes].mean(0))
-            mean = found.posterior[nodes, -1].mean()
-            assert row.cluster.clarity == pytest.approx(float(likeness * mean), abs=1e-4)
-            purity = np.bincount(graph.y[nodes]).max() / len(nodes)
-            assert (purity > 0.9) == (verdict == "clear")
-        assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
-        lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
-        assert lines[0]["verdict"] == verdict and 0 < float(lines[0]["clarity"]) < 1
+    topics = normalize(topics_of.topics(graph))
+    found = find(graph, posterior_of(graph, sure=0.97), num_new)
+    rows = analysed(graph, found.named({"1": "a name"})).new  # which changes no verdict
+    assert [row.verdict for row in rows] == [verdict] * num_new
+    for row in rows:
+        nodes = row.cluster.nodes.numpy()
+        likeness = np.linalg.norm(topics[nodes].mean(0))
+        mean = found.posterior[nodes, -1].mean()
+        assert row.cluster.clarity == pytest.approx(float(likeness * mean), abs=1e-4)
+        purity = np.bincount(graph.y[nodes]).max() / len(nodes)
+        assert (purity > 0.9) == (verdict == "clear")
+    assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
+    first, *_ = csv.DictReader(table.to_csv(rows).splitlines())
+    assert first["verdict"] == verdict and 0 < float(first["clarity"]) < 1
 
 
 def abstaining() -> tuple[Data, torch.Tensor, torch.Tensor]:
@@ -660,8 +647,10 @@ def test_words_that_set_blocks_apart(graph):
 def test_a_named_cluster_of_several_classes_gives_a_warning(graph):
     def warned(num_new: int, **changes: Any) -> list[str]:
         found = find(graph, posterior_of(graph, sure=0.97), num_new).named({"1": "a name"})
-        rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
-        rows = [row._replace(cluster=clusters.replace(row.cluster, **changes)) for row in rows]
+        rows = [
+            row._replace(cluster=dataclasses.replace(row.cluster, **changes))
+            for row in analysed(graph, found).new
+        ]
         assert table.on_named_mixtures(rows, {}) == []
         return table.on_named_mixtures(rows, {"1": "a name"})
 
@@ -715,13 +704,12 @@ def test_numbers_are_told_by_the_middle_half_of_a_group():
     assert typical_numbers(x, group, 4, names, 2)[3] == []  # a group without nodes
 
 
-def test_a_cluster_without_text_is_called_by_its_numbers(graph):
-    found = find(graph, posterior_of(graph), 3, ["a", "b", "c"])
+def test_a_cluster_without_text_is_called_by_its_numbers(graph, found):
     texts = Names(words=[f"word {column}" for column in range(60)])
-    (row, *_) = table.rows(found, graph.x.numpy(), texts)
+    row = analysed(graph, found, texts).new[0]
     assert row.has_text and row.heads == row.words
     categories = Names(words=[f"plot={column}" for column in range(60)])
-    (row, *_) = table.rows(found, graph.x.numpy(), categories)
+    row = analysed(graph, found, categories).new[0]
     row = row._replace(numbers=["foot 1 to 2", "age 3 to 4", "size 5 to 6"])
     assert row.heads == ["foot 1 to 2", "age 3 to 4", *row.words]
 
