@@ -13,7 +13,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from conftest import make_graph, refusal, rows
+from conftest import NO_PICTURES, make_graph, refusal, rows
 from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 
@@ -45,8 +45,7 @@ def run_folder(tmp_path_factory) -> Path:
     from torch_geometric.graphgym.config import cfg
 
     config = cfg.clone()
-    words = ["run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard"]
-    assert status_of(*words, *SIZES) == 0
+    assert status_of("run", "--out-dir", folder, "--name", "one", *NO_PICTURES, *SIZES) == 0
     cfg.clear()
     cfg.update(config)
     return folder
@@ -163,8 +162,8 @@ def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, mo
     graph.y[:30:6] = (graph.y[:30:6] + 1) % 3
     torch.save(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y), "g.pt")
     words = "train.mode erm erm.steps 60 gnn.layer_type mlp file.open_set False file.num_val 9"
-    fixed = ["--no-figures", "--no-tensorboard", "--name", "r"]
-    assert status_of("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words.split()) == 0
+    fixed = ["--cfg", "own", *NO_PICTURES, "--name", "r", "dataset.name", "g.pt"]
+    assert status_of("run", *fixed, *words.split()) == 0
     wrong = {*range(0, 30, 6)}
     for folds, found in (0, False), (3, True):
         files = ["--out", f"{folds}.csv", "--disagreements", f"d{folds}.csv"]
@@ -201,7 +200,7 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     torch.save(graph, "own.pt")
     few = ["srnc_plus.rounds", "1", "srnc_plus.steps", "5"] if learns else ["erm.steps", "5"]
     words = ["--cfg", "own", "dataset.name", "own.pt", "train.mode", method, "gnn.dim_inner", "8"]
-    assert not main(["run", "--name", "a", *words, *few])
+    assert not main(["run", "--name", "a", *NO_PICTURES, *words, *few])
     assert ("(held-out labels" in capsys.readouterr().out) == learns
     assert not main(["predict", "results/a", "--out", "all.csv"])
     counts = Counter(row["split"] for row in rows("all.csv"))
@@ -358,9 +357,8 @@ def test_parquet(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("few_numbers")
 def test_a_damaged_seed_is_not_replaced_by_the_next(tmp_path, capsys):
     """Also if the folder of the run itself is given, and if nothing but its checksum is gone."""
-    words = ["run", "--cfg", "testing/erm", "--name", "two", "--repeat", "2", "--no-figures"]
-    words += ["--no-tensorboard", "--out-dir", str(tmp_path), "erm.steps", "3"]
-    assert main(words) == 0
+    words = ["run", "--cfg", "testing/erm", "--name", "two", "--repeat", "2", *NO_PICTURES]
+    assert main([*words, "--out-dir", str(tmp_path), "erm.steps", "3"]) == 0
     home = tmp_path / "two"
     outputs = {"predict": tmp_path / "out.csv", "discover": tmp_path / "out.html"}
     commands = [[name, "--out", str(out)] for name, out in outputs.items()]
