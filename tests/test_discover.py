@@ -478,7 +478,7 @@ def test_suggested_number_on_planted_blocks(classes):
 def test_a_number_without_a_clear_cluster_is_raised(monkeypatch):
     """Three planted classes in one cluster are less alike than each known class."""
     monkeypatch.setattr(number, "suggested", lambda fits: 1)
-    graph = planted(6, 60)
+    graph = planted(6, 40)
     found = analysis.analyse(graph, posterior_of(graph), Names(), range(3))
     assert found.divided == 3 and {row.verdict for row in found.new} == {"clear"}
     told = table.on_number(found.fits, found.divided)
