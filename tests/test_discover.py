@@ -19,7 +19,8 @@ import pandas
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import refusal
+from conftest import NO_PICTURES, refusal
+from conftest import rows as csv_rows
 from scipy import stats
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import normalize
@@ -951,7 +952,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     told = capsys.readouterr().out
     assert "cluster 1, =cmd:" in told and "--name 1==cmd" in told and "--labels-out NEXT" in told
     assert "Links, stability and words suggest" in told
-    nodes = list(csv.DictReader(open("nodes.csv")))
+    nodes = csv_rows("nodes.csv")
     assert {row["cluster_name"] for row in nodes if row["cluster"] == "1"} == {"'=cmd"}
     html = (run / "named.html").read_text()
     assert "Cluster 1, =cmd" in html and "Name the clusters" in html
@@ -967,11 +968,11 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     kept = dict(zip(*[iter(still.removeprefix(run_again).split())] * 2))
     assert kept["gnn.dim_inner"] == "16" and kept["train.max_episodes"] == "2"
     assert not any(key.startswith(("synthetic", "file", "dataset", "out_dir")) for key in kept)
-    assert main([*still.split()[1:], "--no-figures", "--no-tensorboard"]) == 0  # as it is printed
+    assert main([*still.split()[1:], *NO_PICTURES]) == 0  # as it is printed
     words = ["predict", "results/labels", "--out", "p.csv", "--disagreements", "d.csv"]
     assert main(words) == 0
     origins = pandas.read_csv("labels/labels.csv").set_index("node").origin
-    for row in csv.DictReader(open("d.csv")):
+    for row in csv_rows("d.csv"):
         assert row["origin"] == origins[int(row["node"])]
     parent = graph_folder.parent(run / "labels")
     unknown = [row["class"] for row in nodes].count("unknown")
@@ -980,8 +981,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     changed = parent.pop("changed")
     assert changed == sorted(origins.index[origins == "discovered"])
     assert parent == {"run": "results/one", "unknown": unknown, "nodes": 400}
-    out_again = capsys.readouterr().out
-    assert "labels" in out_again
+    assert "labels" in capsys.readouterr().out
     assert "wrote labels" in out and "wrote table.csv" in out
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
@@ -1026,7 +1026,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
         "  graphgym-srnc run --cfg own --name few-unknown dataset.name g gnn.dim_inner 16"
         f"{keys} srnc_plus.abstain False"
     )
-    assert main([*command.split()[1:], "--no-figures", "--no-tensorboard"]) == 0
+    assert main([*command.split()[1:], *NO_PICTURES]) == 0
     assert "# predicts" not in capsys.readouterr().out
     verdict = records.read_results(tmp_path / "results/few-unknown")[0]["verdict"]
     assert verdict["figures"]["unknown_share"] > 0
@@ -1041,7 +1041,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     assert page.count("so no node is predicted as unknown") == 0
     assert page.count("labels may not show") == 1
     assert page.index(first.partition("(")[0]) < page.index("<h2>")
-    nodes = list(csv.DictReader((tmp_path / "few.csv").open()))
+    nodes = csv_rows("few.csv")
     assert {row["class"] for row in nodes} == {"a", "b"} and any(
         row["cluster"] == "1" for row in nodes
     )

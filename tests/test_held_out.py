@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from conftest import make_graph, refusal, rows
+from conftest import NO_PICTURES, make_graph, refusal, rows
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
@@ -43,9 +43,8 @@ WRONG = [*range(0, 30, 6)]
 
 def own_run(folder: Path, name: str, *words: str) -> int:
     """The status of a run on the graph of a folder."""
-    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", name]
-    command += ["--no-figures", "--no-tensorboard"]
-    return main([*command, "dataset.name", str(folder / "g.pt"), *words])
+    places = ["--out-dir", str(folder), "--name", name, *NO_PICTURES]
+    return main(["run", "--cfg", "own", *places, "dataset.name", str(folder / "g.pt"), *words])
 
 
 @pytest.fixture(scope="module")
