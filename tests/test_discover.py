@@ -491,19 +491,26 @@ def test_a_number_without_a_clear_cluster_is_raised(monkeypatch):
     assert "perhaps mixed" in {row.verdict for row in unsure.new}, "no part is clear"
 
 
-def test_the_rule_for_the_number():
-    def rule(*fits: tuple[float, float, float]) -> int:
-        return number.suggested({k: Fit(*fit) for k, fit in enumerate(fits, 1)})
+@pytest.mark.parametrize(
+    "wanted, fits",
+    [
+        (2, [(0.50, 1, 9), (0.60, 0.9, 9), (0.62, 0.5, 9)]),  # stability counts
+        (2, [(0.50, 1, 9), (0.501, 1, 8)]),  # words are shorter at nearly no cost
+        (1, [(0.50, 1, 9), (0.501, 1, 9)]),
+        (4, [(0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.49, 1, 7)]),
+        (2, [(0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.44, 1, 7)]),  # fits worse by 14 %
+        (2, [(0.3, 1, np.nan), (0.5, 1, np.nan), (0.51, 1, np.nan)]),
+        # At most twice the smallest one and one more.
+        (5, [(0.3, 1, 9.0), *[(0.5, 1, 9.0 - k) for k in range(1, 9)]]),
+        (1, [(0.4, 1, 9)]),
+        (2, [(-0.2, 1, 9), (-0.1, 1, 9)]),
+    ],
+)
+def test_the_rule_for_the_number(wanted, fits):
+    assert number.suggested({k: Fit(*fit) for k, fit in enumerate(fits, 1)}) == wanted
 
-    assert rule((0.50, 1, 9), (0.60, 0.9, 9), (0.62, 0.5, 9)) == 2  # stability counts
-    assert rule((0.50, 1, 9), (0.501, 1, 8)) == 2  # words are shorter at nearly no cost
-    assert rule((0.50, 1, 9), (0.501, 1, 9)) == 1
-    assert rule((0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.49, 1, 7)) == 4
-    assert rule((0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.44, 1, 7)) == 2  # fits worse by 14 %
-    assert rule((0.3, 1, np.nan), (0.5, 1, np.nan), (0.51, 1, np.nan)) == 2
-    far = [(0.3, 1, 9.0), *[(0.5, 1, 9.0 - k) for k in range(1, 9)]]
-    assert rule(*far) == 5  # at most twice the smallest one and one more
-    assert rule((0.4, 1, 9)) == 1 and rule((-0.2, 1, 9), (-0.1, 1, 9)) == 2
+
+def test_numbers_that_fit_about_equally_well_are_told():
     told = table.on_number({1: Fit(0.3, 1, 9), 2: Fit(0.5, 1, 9), 3: Fit(0.49, 1, 9)})
     assert told.endswith("suggest 2 new clusters. 3 fits about equally well.")
 
@@ -795,28 +802,22 @@ def test_names_of_nodes_and_columns():
     assert shown_node(Names(None, ["\x1b[31mred"]), 0).line == "node 0: ?[31mred"
 
 
-def test_bad_names(found):
-    long = "1=" + "a" * 101
-    for word in (
-        "x=a",
-        "-1=a",
-        "1",
-        "1=",
-        "1=7",
-        "1=unknown",
-        "1=a\x07b",
-        long,
-        "2=again",
-        "01=a",
-        "1ab=a",
-    ):
-        with pytest.raises(InputError, match="names"):
-            feedback.parse_names(["2=fine", word])
-    for wrong in ("0", "4", "1a"):
-        with pytest.raises(
-            InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"
-        ):
-            found.named({wrong: "a"})
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", "2=again", "01=a", "1ab=a"),
+        "1=" + "a" * 101,
+    ],
+)
+def test_bad_names(word):
+    with pytest.raises(InputError, match="names"):
+        feedback.parse_names(["2=fine", word])
+
+
+@pytest.mark.parametrize("wrong", ["0", "4", "1a"])
+def test_a_name_of_no_cluster_is_refused(wrong, found):
+    with pytest.raises(InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"):
+        found.named({wrong: "a"})
 
 
 def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
@@ -1063,10 +1064,9 @@ def test_a_table_of_all_nodes(graph, found):
 
 
 @pytest.mark.usefixtures("few_numbers")
-def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
-    monkeypatch.chdir(run)
-    before = set(run.rglob("*"))
-    for words, named in (
+@pytest.mark.parametrize(
+    "words, named",
+    [
         ("nowhere", "RUN"),
         ("results/one --clusters 3", "--clusters: got 3; allowed: 4 or more"),
         ("results/one --clusters 6 --new 2", "--new: it is given beside"),
@@ -1075,9 +1075,44 @@ def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
         ("results/one --nodes nodes.txt", "--nodes"),
         ("results/one --out nowhere/page.html", "--out"),
         ("results/one --name 99=a --labels-out new", "--name"),
-    ):
-        assert named in refusal(main(["discover", *words.split()]), capsys)
-    assert set(run.rglob("*")) == before
+    ],
+)
+def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals, words, named):
+    monkeypatch.chdir(run)
+    before = {*run.rglob("*")}
+    assert named in refusal(main(["discover", *words.split()]), capsys)
+    assert {*run.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "text, ids, labels",
+    [
+        ("node,id,new_label\n1,'=b,go\n2,,rust\n", ["a", "=b", "c"], {1: "go", 2: "rust"}),
+        # As pandas writes added rows.
+        ("node,id,new_label\n1.0,,go\n,c,rust\n", ["a", "=b", "c"], {1: "go", 2: "rust"}),
+        ("node,id,new_label\n1.0,,go\n,c,rust\n", ["7", "8", "c"], {1: "go", 2: "rust"}),
+        ("id,new_label\n8.0,go\n,\n", ["7", "8", "c"], {1: "go"}),
+        ("code,why,new_label\na,sure,go\nc,,rust\n", ["a", "b", "c"], {0: "go", 2: "rust"}),
+    ],
+)
+def test_a_table_of_labels_names_nodes_by_number_or_by_id(text, ids, labels, tmp_path):
+    (tmp_path / "labels.csv").write_text(text)
+    assert feedback.read_labels(tmp_path / "labels.csv", ids, 3) == labels
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("node,id,new_label\n,,go\n", "a row with a label names no node"),
+        ("node,id,new_label\n1,c,go\n", "node 1 has the id b, not c"),
+        ("code,new_label\nx,go\n", "no column holds ids of the graph; its columns are code"),
+        ("id,label\na,go\n", "has no column new_label; its columns are id and label"),
+    ],
+)
+def test_a_table_of_labels_that_names_no_node_is_refused(text, told, tmp_path):
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(InputError, match=told):
+        feedback.read_labels(tmp_path / "labels.csv", ["a", "b", "c"], 3)
 
 
 @pytest.mark.usefixtures("few_numbers")
@@ -1158,45 +1193,34 @@ def test_web_addresses_from_a_table_to_the_page(tmp_path, monkeypatch, capsys, u
     assert of_folder(tmp_path / "linked").urls[3] == ""
 
 
-def test_a_table_of_labels_whose_node_and_id_disagree_is_refused(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("node,id,new_label\n1,'=b,go\n2,,rust\n")
-    assert feedback.read_labels(path, ["a", "=b", "c"], 3) == {1: "go", 2: "rust"}
-    path.write_text("node,id,new_label\n1.0,,go\n,c,rust\n")  # as pandas writes added rows
-    assert feedback.read_labels(path, ["a", "=b", "c"], 3) == {1: "go", 2: "rust"}
-    assert feedback.read_labels(path, ["7", "8", "c"], 3) == {1: "go", 2: "rust"}
-    path.write_text("id,new_label\n8.0,go\n,\n")
-    assert feedback.read_labels(path, ["7", "8", "c"], 3) == {1: "go"}
-    path.write_text("node,id,new_label\n,,go\n")
-    with pytest.raises(InputError, match="a row with a label names no node"):
-        feedback.read_labels(path, ["a", "=b", "c"], 3)
-    path.write_text("node,id,new_label\n1,c,go\n")
-    with pytest.raises(InputError, match="node 1 has the id =b, not c"):
-        feedback.read_labels(path, ["a", "=b", "c"], 3)
-    path.write_text("code,why,new_label\na,sure,go\nc,,rust\n")
-    assert feedback.read_labels(path, ["a", "b", "c"], 3) == {0: "go", 2: "rust"}
-    with pytest.raises(InputError, match="no column holds ids of the graph; its columns are code"):
-        feedback.read_labels(path, ["x", "b", "c"], 3)
-    path.write_text("id,label\na,go\n")
-    with pytest.raises(InputError, match="has no column new_label; its columns are id and label"):
-        feedback.read_labels(path, ["a", "b", "c"], 3)
+KNOWN = ["Food", "Fine art", "class 10", "Sports", "silky pocket mouse"]
 
 
-def test_a_new_class_with_nearly_the_name_of_another_gives_a_warning():
-    known = ["Food", "Fine art", "class 10", "Sports", "silky pocket mouse"]
-    for name, near in (
+@pytest.mark.parametrize(
+    "name, near",
+    [
         ("Fod", "Food"),
         ("food", "Food"),
         ("fine  art", "Fine art"),
         ("Spotrs", "Sports"),
         ("Foood", "Food"),
-    ):
-        made = feedback.Labels(["Food", name, "", "unknown", name], [""] * 5, set())
-        (warning,) = feedback.on_near_names(made, known)
-        assert f"{name!r} (2 labels) becomes a new class. Did you mean {near!r}?" in warning
-    for name in ("Sports", "Wood carving", "class 11", "Art", "unknown", "Bailey's pocket mouse"):
-        made = feedback.Labels(["Food", name], [""] * 2, set())
-        assert feedback.on_near_names(made, known) == []
+    ],
+)
+def test_a_new_class_with_nearly_the_name_of_another_gives_a_warning(name, near):
+    made = feedback.Labels(["Food", name, "", "unknown", name], [""] * 5, set())
+    (warning,) = feedback.on_near_names(made, KNOWN)
+    assert f"{name!r} (2 labels) becomes a new class. Did you mean {near!r}?" in warning
+
+
+@pytest.mark.parametrize(
+    "name", ["Sports", "Wood carving", "class 11", "Art", "unknown", "Bailey's pocket mouse"]
+)
+def test_a_class_with_another_name_gives_no_warning(name):
+    made = feedback.Labels(["Food", name], [""] * 2, set())
+    assert feedback.on_near_names(made, KNOWN) == []
+
+
+def test_new_classes_with_nearly_one_name_give_a_warning():
     made = feedback.Labels(["Music", "Music", "Musik"], [""] * 3, set())
-    (warning,) = feedback.on_near_names(made, known)
+    (warning,) = feedback.on_near_names(made, KNOWN)
     assert warning.startswith("'Musik' (1 label)") and "'Music'?" in warning
