@@ -1106,6 +1106,7 @@ def test_a_table_of_labels_names_nodes_by_number_or_by_id(text, ids, labels, tmp
         ("node,id,new_label\n,,go\n", "a row with a label names no node"),
         ("node,id,new_label\n1,c,go\n", "node 1 has the id b, not c"),
         ("code,new_label\nx,go\n", "no column holds ids of the graph; its columns are code"),
+        ("code,other,new_label\na,b,go\n", "its columns are code, other and new_label"),
         ("id,label\na,go\n", "has no column new_label; its columns are id and label"),
     ],
 )
