@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from conftest import refusal
+from conftest import rows as csv_rows
 from stored import store_failure, store_runs, three_scores
 
 import graphgym_srnc
@@ -99,7 +100,7 @@ def test_mean_and_deviation_are_those_of_graphgym(tmp_path):
         agg_runs(str(tmp_path / name), "auto")
     agg_batch(str(tmp_path), "auto")
     for split in ("val", "test"):
-        lines = list(csv.DictReader((tmp_path / "agg" / f"{split}_best.csv").open()))
+        lines = csv_rows(tmp_path / "agg" / f"{split}_best.csv")
         found = table_of(tmp_path, split=split, by=["optim.lr"], columns=["backbone"])
         assert len(lines) == 4 == len(found.cells)
         for line in lines:
@@ -729,7 +730,7 @@ def test_tables_are_written_and_shown(tmp_path, capsys):
     records.write_record(home / "1", records.read_results(home)[1] | {"warnings": warned(2)})
     rows = [summary.summarise("one|two", records.read_results(home))]
     summary.write(tmp_path, rows)
-    (read,) = csv.DictReader((tmp_path / "summary.csv").open())
+    (read,) = csv_rows(tmp_path / "summary.csv")
     assert (read["runs"], read["warned"]) == ("2", "2")
     assert [float(read[key]) for key in ("micro_f1", "micro_f1_std")] == pytest.approx([0.6, 0.1])
     markdown = (tmp_path / "summary.md").read_text()

@@ -19,8 +19,11 @@ import pandas
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import refusal
+from conftest import NO_PICTURES, refusal
+from conftest import rows as csv_rows
 from scipy import stats
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.preprocessing import normalize
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
@@ -102,40 +105,39 @@ def found(graph) -> clusters.Discovery:
     return find(graph, posterior_of(graph), 3, ["a", "b", "c"])
 
 
+def principal_axes(x: np.ndarray) -> np.ndarray:
+    """Products of the rows of a matrix by its first five principal axes."""
+    left, scale, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    places = left[:, :5] * scale[:5]
+    return places @ places.T
+
+
 def test_topics_are_principal_axes_of_smoothed_words(graph):
-    x, dense = graph.x.numpy(), np.zeros((graph.num_nodes,) * 2)
+    x, walk = graph.x.numpy(), np.eye(graph.num_nodes)
     idf = np.log((1 + len(x)) / (1 + (x > 0).sum(0)))
-    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) * idf
-    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    dense[tuple(graph.edge_index.numpy())] = 1
-    walk = dense + np.eye(len(dense))
+    x = normalize(normalize(x) * idf)
+    walk[tuple(graph.edge_index.numpy())] = 1
     walk /= walk.sum(1, keepdims=True)
     smooth = x
     for _ in range(topics_of.STEPS):
         smooth = 0.9 * walk @ smooth + 0.1 * x
-    left, scale, _ = np.linalg.svd(smooth - smooth.mean(0), full_matrices=False)
-    wanted = left[:, :5] * scale[:5]
-    got = topics_of.topics(graph, 5).numpy()
-    np.testing.assert_allclose(got @ got.T, wanted @ wanted.T, atol=1e-3)
-    assert torch.equal(topics_of.topics(graph, 5), topics_of.topics(graph, 5))
-    alone = topics_of.topics(graph, 5, steps=0).numpy()
-    left, scale, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
-    wanted = left[:, :5] * scale[:5]
-    np.testing.assert_allclose(alone @ alone.T, wanted @ wanted.T, atol=2e-2)
+    got = topics_of.topics(graph, 5)
+    np.testing.assert_allclose(got @ got.T, principal_axes(smooth), atol=1e-3)
+    assert topics_of.topics(graph, 5).equal(got)
+    alone = topics_of.topics(graph, 5, steps=0)
+    np.testing.assert_allclose(alone @ alone.T, principal_axes(x), atol=2e-2)
     narrow = Data(x=graph.x[:, :1], edge_index=graph.edge_index)
     assert topics_of.topics(narrow).shape == (graph.num_nodes, 1)
 
 
 def test_labels_decide_whether_topics_are_those_of_neighbourhoods(graph):
     label = graph.y.where(graph.y < 3, -1)
-    assert torch.equal(topics_of.best_topics(graph, label), topics_of.topics(graph))
-    mixed = graph.clone()
-    generator = torch.Generator().manual_seed(0)
-    mixed.edge_index = torch.randint(0, graph.num_nodes, (2, 600), generator=generator)
-    alone = topics_of.topics(mixed, steps=0)
-    assert torch.equal(topics_of.best_topics(mixed, label), alone)
-    few = torch.full_like(label, -1)
-    assert torch.equal(topics_of.best_topics(mixed, few), topics_of.topics(mixed))
+    assert topics_of.best_topics(graph, label).equal(topics_of.topics(graph))
+    links = torch.randint(0, graph.num_nodes, (2, 600), generator=torch.Generator().manual_seed(0))
+    mixed = Data(x=graph.x, edge_index=links)
+    assert topics_of.best_topics(mixed, label).equal(topics_of.topics(mixed, steps=0))
+    none = torch.full_like(label, -1)
+    assert topics_of.best_topics(mixed, none).equal(topics_of.topics(mixed))
 
 
 def test_topics_are_scaled_where_other_directions_hide_the_classes(count=300):
@@ -145,16 +147,15 @@ def test_topics_are_scaled_where_other_directions_hide_the_classes(count=300):
     angle = label * math.pi / 2 + 0.1 * x[:, 0]
     x[:, :2] = torch.stack([angle.cos(), angle.sin()], 1)
     graph = Data(x=x, edge_index=torch.randint(0, count, (2, 900), generator=random))
+    learned = torch.arange(100)
     given = label.where(torch.arange(count) < 100, -1)
     alone = topics_of.topics(graph, steps=0)
-    learned = torch.arange(100)
-    scaled = topics_of.scaled_by_classes(alone, learned, label[:100])
-    assert torch.equal(topics_of.best_topics(graph, given), scaled)
+    scaled = topics_of.scaled_by_classes(alone, learned, label[learned])
+    assert topics_of.best_topics(graph, given).equal(scaled)
     assert topics_of.told_apart(alone, label) < 0.5 < topics_of.told_apart(scaled, label)
 
-    means = torch.stack([alone[:100][label[:100] == k].mean(0) for k in range(4)])
-    within = (alone[:100] - means[label[:100]]).double().numpy()
-    covariance = within.T @ within / 100
+    within = LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True)
+    covariance = within.fit(alone[learned], label[learned]).covariance_.astype(float)
     covariance += 0.1 * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
     wanted = alone.numpy() @ np.linalg.inv(covariance) @ alone.numpy().T
     np.testing.assert_allclose(scaled @ scaled.T, wanted, rtol=1e-3, atol=1e-3)
@@ -162,17 +163,14 @@ def test_topics_are_scaled_where_other_directions_hide_the_classes(count=300):
 
 def test_nodes_are_told_apart_by_the_means_of_the_others():
     topics = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-    label = torch.arange(40) % 4
-    unit = topics.numpy() / np.linalg.norm(topics, axis=1, keepdims=True)
+    node = np.arange(40)
+    label = node % 4
+    unit = normalize(topics)
     right = 0
-    for node in range(40):
-        means = []
-        for k in range(4):
-            others = (label.numpy() == k) & (np.arange(40) != node)
-            mean = unit[others].mean(0)
-            means.append(unit[node] @ mean / np.linalg.norm(mean))
-        right += int(np.argmax(means) == label[node])
-    assert topics_of.told_apart(topics, label) == pytest.approx(right / 40)
+    for one in node:
+        means = [unit[(label == k) & (node != one)].mean(0) for k in range(4)]
+        right += np.argmax(normalize(means) @ unit[one]) == label[one]
+    assert topics_of.told_apart(topics, torch.from_numpy(label)) == pytest.approx(right / 40)
 
 
 @pytest.mark.parametrize(
@@ -193,23 +191,18 @@ def test_odd_features(x):
 def test_clusters_find_planted_classes(graph, found):
     assert [cluster.number for cluster in found.new] == [1, 2, 3]
     assert found.classes == ["a", "b", "c"]
-    unknown = found.label == 3
     for cluster in found.new:
         assert found.cluster[cluster.nodes].unique().tolist() == [2 + cluster.number]
         assert len(graph.y[cluster.nodes[:10]].unique()) == 1 and graph.y[cluster.nodes[0]] >= 3
-        assert unknown[cluster.nodes].all() and not cluster.is_mixed
+        assert not cluster.is_mixed
         p = found.posterior[cluster.nodes].sum(0)[:3]
-        assert cluster.nearest == p.argmax() and p.max() / p.sum() == pytest.approx(
-            cluster.nearest_share
-        )
+        assert cluster.nearest == p.argmax()
+        assert cluster.nearest_share == pytest.approx(float(p.max() / p.sum()))
         assert (found.typical[cluster.nodes].diff() <= 0).all()
-    # Clusters of known classes are the predictions.
-    for k, cluster in enumerate(found.known):
-        assert sorted(cluster.nodes.tolist()) == (found.label == k).nonzero().view(-1).tolist()
-    assert sorted(found.rest.nodes.tolist()) == sorted(
-        {*unknown.nonzero().view(-1).tolist()}
-        - {node for new in found.new for node in new.nodes.tolist()}
-    )
+    # Clusters of known classes are the predictions, and the others have each unknown node once.
+    others = torch.cat([cluster.nodes for cluster in (*found.new, found.rest)])
+    for k, nodes in enumerate([*(cluster.nodes for cluster in found.known), others]):
+        assert nodes.sort().values.equal(torch.where(found.label == k)[0])
     new, known = ([cluster.newness for cluster in part] for part in (found.new, found.known))
     assert sorted(new, reverse=True) == new and max(known) < min(new)
     lone = found.new[0].nodes[0]
@@ -241,68 +234,63 @@ def test_a_class_that_no_node_is_named(graph):
 @pytest.mark.parametrize("links", [0, 3])
 def test_a_mixed_cluster_is_a_leftover(graph, links):
     """A sixth of each class, chosen at random, is less alike than any class, also with links."""
-    rng = np.random.RandomState(1)
-    own = torch.from_numpy(graph.y.numpy().clip(max=2))
-    p = torch.full((300, 4), 0.1 / 3, dtype=torch.double).scatter(1, own[:, None], 0.9)
-    scattered = torch.from_numpy(rng.choice(300, 50, replace=False))
+    keep = torch.where(graph.y < 3)[0]
+    scattered = torch.from_numpy(np.random.RandomState(1).choice(300, 50, replace=False))
+    p = torch.full((300, 4), 0.1 / 3, dtype=torch.double)
+    p = p.scatter(1, graph.y.clamp(max=2)[:, None], 0.9)
     p[scattered] = torch.tensor([0.1 / 3] * 3 + [0.9], dtype=torch.double)
-    keep = torch.from_numpy(np.flatnonzero(graph.y.numpy() < 3))
     small = graph.subgraph(keep)
-    inside = torch.isin(keep, scattered).nonzero().view(-1)
+    inside = torch.where(torch.isin(keep, scattered))[0]
     for step in range(1, 1 + links):
         ring = torch.stack([inside, inside.roll(step)])
         small.edge_index = torch.cat([small.edge_index, ring, ring.flip(0)], 1)
-    found = find(small, p[keep], 1)
-    (row,) = [row for row in table.rows(found, small.x.numpy(), Names()) if row.cluster.number]
+    (row,) = analysed(small, find(small, p[keep], 1)).new
     assert row.cluster.is_mixed
     assert row.leftover == "its nodes are less alike than those of each known class"
 
 
-def test_a_cluster_of_clear_nodes_is_no_leftover_though_known_classes_are_more_alike(graph):
-    found = find(graph, posterior_of(graph), 3, ["a", "b", "c"])
-    loose = clusters.replace(found.new[0], is_mixed=True, p_unknown=0.9, cohesion=0.8)
+def test_a_cluster_of_clear_nodes_is_no_leftover_though_known_classes_are_more_alike(found):
+    loose = dataclasses.replace(found.new[0], is_mixed=True, p_unknown=0.9, cohesion=0.8)
     assert loose.is_clear and not loose.weakness
-    unsure = clusters.replace(loose, p_unknown=0.7)
+    unsure = dataclasses.replace(loose, p_unknown=0.7)
     assert unsure.weakness == "its nodes are less alike than those of each known class"
 
 
 @pytest.mark.parametrize("is_usual", [False, True])
 def test_few_links_are_a_weakness_only_where_known_classes_have_links(graph, is_usual):
     """Nodes of the first new class, and perhaps of the first known one, lose all links."""
-    alone = graph.y == 3
-    if is_usual:
-        alone |= graph.y == 0
+    alone = torch.isin(graph.y, torch.tensor([3, 0] if is_usual else [3]))
     ends = alone[graph.edge_index].any(0)
     sparse = Data(x=graph.x, y=graph.y, edge_index=graph.edge_index[:, ~ends])
     p = torch.full((300, 4), 0.01, dtype=torch.double)
-    p = p.scatter(1, graph.y.clamp(max=3)[:, None], 0.97)
-    found = find(sparse, p, 3)
-    (cluster,) = [new for new in found.new if (graph.y[new.nodes] == 3).float().mean() > 0.9]
-    (row,) = [row for row in table.rows(found, sparse.x.numpy(), Names()) if row.cluster is cluster]
+    found = find(sparse, p.scatter(1, graph.y.clamp(max=3)[:, None], 0.97), 3)
+    (cluster,) = (
+        row.cluster
+        for row in analysed(sparse, found).new
+        if (graph.y[row.cluster.nodes] == 3).float().mean() > 0.9
+    )
     assert cluster.small > 0.9 * len(cluster.nodes)
     assert cluster.has_few_links is not is_usual
-    assert ("small" in row.cluster.weakness or "components" in row.cluster.weakness) is not is_usual
+    assert ("small" in cluster.weakness or "components" in cluster.weakness) is not is_usual
 
 
-def test_clarity_tells_one_class_from_several(graph):
+@pytest.mark.parametrize("num_new, verdict", [(1, "leftover"), (3, "clear")])
+def test_clarity_tells_one_class_from_several(graph, num_new, verdict):
     """Three hidden classes as one cluster and as three; topics by another route."""
-    p = posterior_of(graph, sure=0.97)
-    topics = topics_of.topics(graph).numpy()
-    topics = topics / np.linalg.norm(topics, axis=1, keepdims=True)
-    for num_new, verdict in ((1, "leftover"), (3, "clear")):
-        found = find(graph, p, num_new).named({"1": "a name"})  # which changes no verdict
-        rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
-        assert [row.verdict for row in rows] == [verdict] * num_new
-        for row in rows:
-            nodes = row.cluster.nodes.numpy()
-            likeness = np.linalg.norm(topics[nodes].mean(0))
-            mean = found.posterior[nodes, -1].mean()
-            assert row.cluster.clarity == pytest.approx(float(likeness * mean), abs=1e-4)
-            purity = np.bincount(graph.y[nodes]).max() / len(nodes)
-            assert (purity > 0.9) == (verdict == "clear")
-        assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
-        lines = list(csv.DictReader(table.to_csv(rows).splitlines()))
-        assert lines[0]["verdict"] == verdict and 0 < float(lines[0]["clarity"]) < 1
+    topics = normalize(topics_of.topics(graph))
+    found = find(graph, posterior_of(graph, sure=0.97), num_new)
+    rows = analysed(graph, found.named({"1": "a name"})).new  # which changes no verdict
+    assert [row.verdict for row in rows] == [verdict] * num_new
+    for row in rows:
+        nodes = row.cluster.nodes.numpy()
+        likeness = np.linalg.norm(topics[nodes].mean(0))
+        mean = found.posterior[nodes, -1].mean()
+        assert row.cluster.clarity == pytest.approx(float(likeness * mean), abs=1e-4)
+        purity = np.bincount(graph.y[nodes]).max() / len(nodes)
+        assert (purity > 0.9) == (verdict == "clear")
+    assert f"0.{100 * rows[0].cluster.clarity:.0f} {verdict}" in table.to_text(rows)
+    first, *_ = csv.DictReader(table.to_csv(rows).splitlines())
+    assert first["verdict"] == verdict and 0 < float(first["clarity"]) < 1
 
 
 def abstaining() -> tuple[Data, torch.Tensor, torch.Tensor]:
@@ -491,7 +479,7 @@ def test_suggested_number_on_planted_blocks(classes):
 def test_a_number_without_a_clear_cluster_is_raised(monkeypatch):
     """Three planted classes in one cluster are less alike than each known class."""
     monkeypatch.setattr(number, "suggested", lambda fits: 1)
-    graph = planted(6, 60)
+    graph = planted(6, 40)
     found = analysis.analyse(graph, posterior_of(graph), Names(), range(3))
     assert found.divided == 3 and {row.verdict for row in found.new} == {"clear"}
     told = table.on_number(found.fits, found.divided)
@@ -503,19 +491,26 @@ def test_a_number_without_a_clear_cluster_is_raised(monkeypatch):
     assert "perhaps mixed" in {row.verdict for row in unsure.new}, "no part is clear"
 
 
-def test_the_rule_for_the_number():
-    def rule(*fits: tuple[float, float, float]) -> int:
-        return number.suggested({k: Fit(*fit) for k, fit in enumerate(fits, 1)})
+@pytest.mark.parametrize(
+    "wanted, fits",
+    [
+        (2, [(0.50, 1, 9), (0.60, 0.9, 9), (0.62, 0.5, 9)]),  # stability counts
+        (2, [(0.50, 1, 9), (0.501, 1, 8)]),  # words are shorter at nearly no cost
+        (1, [(0.50, 1, 9), (0.501, 1, 9)]),
+        (4, [(0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.49, 1, 7)]),
+        (2, [(0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.44, 1, 7)]),  # fits worse by 14 %
+        (2, [(0.3, 1, np.nan), (0.5, 1, np.nan), (0.51, 1, np.nan)]),
+        # At most twice the smallest one and one more.
+        (5, [(0.3, 1, 9.0), *[(0.5, 1, 9.0 - k) for k in range(1, 9)]]),
+        (1, [(0.4, 1, 9)]),
+        (2, [(-0.2, 1, 9), (-0.1, 1, 9)]),
+    ],
+)
+def test_the_rule_for_the_number(wanted, fits):
+    assert number.suggested({k: Fit(*fit) for k, fit in enumerate(fits, 1)}) == wanted
 
-    assert rule((0.50, 1, 9), (0.60, 0.9, 9), (0.62, 0.5, 9)) == 2  # stability counts
-    assert rule((0.50, 1, 9), (0.501, 1, 8)) == 2  # words are shorter at nearly no cost
-    assert rule((0.50, 1, 9), (0.501, 1, 9)) == 1
-    assert rule((0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.49, 1, 7)) == 4
-    assert rule((0.3, 1, 9), (0.5, 1, 8), (0.51, 1, 9), (0.44, 1, 7)) == 2  # fits worse by 14 %
-    assert rule((0.3, 1, np.nan), (0.5, 1, np.nan), (0.51, 1, np.nan)) == 2
-    far = [(0.3, 1, 9.0), *[(0.5, 1, 9.0 - k) for k in range(1, 9)]]
-    assert rule(*far) == 5  # at most twice the smallest one and one more
-    assert rule((0.4, 1, 9)) == 1 and rule((-0.2, 1, 9), (-0.1, 1, 9)) == 2
+
+def test_numbers_that_fit_about_equally_well_are_told():
     told = table.on_number({1: Fit(0.3, 1, 9), 2: Fit(0.5, 1, 9), 3: Fit(0.49, 1, 9)})
     assert told.endswith("suggest 2 new clusters. 3 fits about equally well.")
 
@@ -660,8 +655,10 @@ def test_words_that_set_blocks_apart(graph):
 def test_a_named_cluster_of_several_classes_gives_a_warning(graph):
     def warned(num_new: int, **changes: Any) -> list[str]:
         found = find(graph, posterior_of(graph, sure=0.97), num_new).named({"1": "a name"})
-        rows = [row for row in table.rows(found, graph.x.numpy(), Names()) if row.cluster.number]
-        rows = [row._replace(cluster=clusters.replace(row.cluster, **changes)) for row in rows]
+        rows = [
+            row._replace(cluster=dataclasses.replace(row.cluster, **changes))
+            for row in analysed(graph, found).new
+        ]
         assert table.on_named_mixtures(rows, {}) == []
         return table.on_named_mixtures(rows, {"1": "a name"})
 
@@ -715,13 +712,12 @@ def test_numbers_are_told_by_the_middle_half_of_a_group():
     assert typical_numbers(x, group, 4, names, 2)[3] == []  # a group without nodes
 
 
-def test_a_cluster_without_text_is_called_by_its_numbers(graph):
-    found = find(graph, posterior_of(graph), 3, ["a", "b", "c"])
+def test_a_cluster_without_text_is_called_by_its_numbers(graph, found):
     texts = Names(words=[f"word {column}" for column in range(60)])
-    (row, *_) = table.rows(found, graph.x.numpy(), texts)
+    row = analysed(graph, found, texts).new[0]
     assert row.has_text and row.heads == row.words
     categories = Names(words=[f"plot={column}" for column in range(60)])
-    (row, *_) = table.rows(found, graph.x.numpy(), categories)
+    row = analysed(graph, found, categories).new[0]
     row = row._replace(numbers=["foot 1 to 2", "age 3 to 4", "size 5 to 6"])
     assert row.heads == ["foot 1 to 2", "age 3 to 4", *row.words]
 
@@ -806,28 +802,22 @@ def test_names_of_nodes_and_columns():
     assert shown_node(Names(None, ["\x1b[31mred"]), 0).line == "node 0: ?[31mred"
 
 
-def test_bad_names(found):
-    long = "1=" + "a" * 101
-    for word in (
-        "x=a",
-        "-1=a",
-        "1",
-        "1=",
-        "1=7",
-        "1=unknown",
-        "1=a\x07b",
-        long,
-        "2=again",
-        "01=a",
-        "1ab=a",
-    ):
-        with pytest.raises(InputError, match="names"):
-            feedback.parse_names(["2=fine", word])
-    for wrong in ("0", "4", "1a"):
-        with pytest.raises(
-            InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"
-        ):
-            found.named({wrong: "a"})
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("x=a", "-1=a", "1", "1=", "1=7", "1=unknown", "1=a\x07b", "2=again", "01=a", "1ab=a"),
+        "1=" + "a" * 101,
+    ],
+)
+def test_bad_names(word):
+    with pytest.raises(InputError, match="names"):
+        feedback.parse_names(["2=fine", word])
+
+
+@pytest.mark.parametrize("wrong", ["0", "4", "1a"])
+def test_a_name_of_no_cluster_is_refused(wrong, found):
+    with pytest.raises(InputError, match="names: got .*; allowed: numbers of new .* from 1 to 3"):
+        found.named({wrong: "a"})
 
 
 def test_named_clusters_are_classes_of_the_next_run(graph, found, tmp_path):
@@ -963,7 +953,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     told = capsys.readouterr().out
     assert "cluster 1, =cmd:" in told and "--name 1==cmd" in told and "--labels-out NEXT" in told
     assert "Links, stability and words suggest" in told
-    nodes = list(csv.DictReader(open("nodes.csv")))
+    nodes = csv_rows("nodes.csv")
     assert {row["cluster_name"] for row in nodes if row["cluster"] == "1"} == {"'=cmd"}
     html = (run / "named.html").read_text()
     assert "Cluster 1, =cmd" in html and "Name the clusters" in html
@@ -979,11 +969,11 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     kept = dict(zip(*[iter(still.removeprefix(run_again).split())] * 2))
     assert kept["gnn.dim_inner"] == "16" and kept["train.max_episodes"] == "2"
     assert not any(key.startswith(("synthetic", "file", "dataset", "out_dir")) for key in kept)
-    assert main([*still.split()[1:], "--no-figures", "--no-tensorboard"]) == 0  # as it is printed
+    assert main([*still.split()[1:], *NO_PICTURES]) == 0  # as it is printed
     words = ["predict", "results/labels", "--out", "p.csv", "--disagreements", "d.csv"]
     assert main(words) == 0
     origins = pandas.read_csv("labels/labels.csv").set_index("node").origin
-    for row in csv.DictReader(open("d.csv")):
+    for row in csv_rows("d.csv"):
         assert row["origin"] == origins[int(row["node"])]
     parent = graph_folder.parent(run / "labels")
     unknown = [row["class"] for row in nodes].count("unknown")
@@ -992,8 +982,7 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     changed = parent.pop("changed")
     assert changed == sorted(origins.index[origins == "discovered"])
     assert parent == {"run": "results/one", "unknown": unknown, "nodes": 400}
-    out_again = capsys.readouterr().out
-    assert "labels" in out_again
+    assert "labels" in capsys.readouterr().out
     assert "wrote labels" in out and "wrote table.csv" in out
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
     task = shifts.find("file")(path=str(run / "labels"))
@@ -1038,7 +1027,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
         "  graphgym-srnc run --cfg own --name few-unknown dataset.name g gnn.dim_inner 16"
         f"{keys} srnc_plus.abstain False"
     )
-    assert main([*command.split()[1:], "--no-figures", "--no-tensorboard"]) == 0
+    assert main([*command.split()[1:], *NO_PICTURES]) == 0
     assert "# predicts" not in capsys.readouterr().out
     verdict = records.read_results(tmp_path / "results/few-unknown")[0]["verdict"]
     assert verdict["figures"]["unknown_share"] > 0
@@ -1053,7 +1042,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     assert page.count("so no node is predicted as unknown") == 0
     assert page.count("labels may not show") == 1
     assert page.index(first.partition("(")[0]) < page.index("<h2>")
-    nodes = list(csv.DictReader((tmp_path / "few.csv").open()))
+    nodes = csv_rows("few.csv")
     assert {row["class"] for row in nodes} == {"a", "b"} and any(
         row["cluster"] == "1" for row in nodes
     )
@@ -1075,10 +1064,9 @@ def test_a_table_of_all_nodes(graph, found):
 
 
 @pytest.mark.usefixtures("few_numbers")
-def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
-    monkeypatch.chdir(run)
-    before = set(run.rglob("*"))
-    for words, named in (
+@pytest.mark.parametrize(
+    "words, named",
+    [
         ("nowhere", "RUN"),
         ("results/one --clusters 3", "--clusters: got 3; allowed: 4 or more"),
         ("results/one --clusters 6 --new 2", "--new: it is given beside"),
@@ -1087,9 +1075,45 @@ def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals):
         ("results/one --nodes nodes.txt", "--nodes"),
         ("results/one --out nowhere/page.html", "--out"),
         ("results/one --name 99=a --labels-out new", "--name"),
-    ):
-        assert named in refusal(main(["discover", *words.split()]), capsys)
-    assert set(run.rglob("*")) == before
+    ],
+)
+def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals, words, named):
+    monkeypatch.chdir(run)
+    before = {*run.rglob("*")}
+    assert named in refusal(main(["discover", *words.split()]), capsys)
+    assert {*run.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "text, ids, labels",
+    [
+        ("node,id,new_label\n1,'=b,go\n2,,rust\n", ["a", "=b", "c"], {1: "go", 2: "rust"}),
+        # As pandas writes added rows.
+        ("node,id,new_label\n1.0,,go\n,c,rust\n", ["a", "=b", "c"], {1: "go", 2: "rust"}),
+        ("node,id,new_label\n1.0,,go\n,c,rust\n", ["7", "8", "c"], {1: "go", 2: "rust"}),
+        ("id,new_label\n8.0,go\n,\n", ["7", "8", "c"], {1: "go"}),
+        ("code,why,new_label\na,sure,go\nc,,rust\n", ["a", "b", "c"], {0: "go", 2: "rust"}),
+    ],
+)
+def test_a_table_of_labels_names_nodes_by_number_or_by_id(text, ids, labels, tmp_path):
+    (tmp_path / "labels.csv").write_text(text)
+    assert feedback.read_labels(tmp_path / "labels.csv", ids, 3) == labels
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("node,id,new_label\n,,go\n", "a row with a label names no node"),
+        ("node,id,new_label\n1,c,go\n", "node 1 has the id b, not c"),
+        ("code,new_label\nx,go\n", "no column holds ids of the graph; its columns are code"),
+        ("code,other,new_label\na,b,go\n", "its columns are code, other and new_label"),
+        ("id,label\na,go\n", "has no column new_label; its columns are id and label"),
+    ],
+)
+def test_a_table_of_labels_that_names_no_node_is_refused(text, told, tmp_path):
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(InputError, match=told):
+        feedback.read_labels(tmp_path / "labels.csv", ["a", "b", "c"], 3)
 
 
 @pytest.mark.usefixtures("few_numbers")
@@ -1170,45 +1194,34 @@ def test_web_addresses_from_a_table_to_the_page(tmp_path, monkeypatch, capsys, u
     assert of_folder(tmp_path / "linked").urls[3] == ""
 
 
-def test_a_table_of_labels_whose_node_and_id_disagree_is_refused(tmp_path):
-    path = tmp_path / "labels.csv"
-    path.write_text("node,id,new_label\n1,'=b,go\n2,,rust\n")
-    assert feedback.read_labels(path, ["a", "=b", "c"], 3) == {1: "go", 2: "rust"}
-    path.write_text("node,id,new_label\n1.0,,go\n,c,rust\n")  # as pandas writes added rows
-    assert feedback.read_labels(path, ["a", "=b", "c"], 3) == {1: "go", 2: "rust"}
-    assert feedback.read_labels(path, ["7", "8", "c"], 3) == {1: "go", 2: "rust"}
-    path.write_text("id,new_label\n8.0,go\n,\n")
-    assert feedback.read_labels(path, ["7", "8", "c"], 3) == {1: "go"}
-    path.write_text("node,id,new_label\n,,go\n")
-    with pytest.raises(InputError, match="a row with a label names no node"):
-        feedback.read_labels(path, ["a", "=b", "c"], 3)
-    path.write_text("node,id,new_label\n1,c,go\n")
-    with pytest.raises(InputError, match="node 1 has the id =b, not c"):
-        feedback.read_labels(path, ["a", "=b", "c"], 3)
-    path.write_text("code,why,new_label\na,sure,go\nc,,rust\n")
-    assert feedback.read_labels(path, ["a", "b", "c"], 3) == {0: "go", 2: "rust"}
-    with pytest.raises(InputError, match="no column holds ids of the graph; its columns are code"):
-        feedback.read_labels(path, ["x", "b", "c"], 3)
-    path.write_text("id,label\na,go\n")
-    with pytest.raises(InputError, match="has no column new_label; its columns are id and label"):
-        feedback.read_labels(path, ["a", "b", "c"], 3)
+KNOWN = ["Food", "Fine art", "class 10", "Sports", "silky pocket mouse"]
 
 
-def test_a_new_class_with_nearly_the_name_of_another_gives_a_warning():
-    known = ["Food", "Fine art", "class 10", "Sports", "silky pocket mouse"]
-    for name, near in (
+@pytest.mark.parametrize(
+    "name, near",
+    [
         ("Fod", "Food"),
         ("food", "Food"),
         ("fine  art", "Fine art"),
         ("Spotrs", "Sports"),
         ("Foood", "Food"),
-    ):
-        made = feedback.Labels(["Food", name, "", "unknown", name], [""] * 5, set())
-        (warning,) = feedback.on_near_names(made, known)
-        assert f"{name!r} (2 labels) becomes a new class. Did you mean {near!r}?" in warning
-    for name in ("Sports", "Wood carving", "class 11", "Art", "unknown", "Bailey's pocket mouse"):
-        made = feedback.Labels(["Food", name], [""] * 2, set())
-        assert feedback.on_near_names(made, known) == []
+    ],
+)
+def test_a_new_class_with_nearly_the_name_of_another_gives_a_warning(name, near):
+    made = feedback.Labels(["Food", name, "", "unknown", name], [""] * 5, set())
+    (warning,) = feedback.on_near_names(made, KNOWN)
+    assert f"{name!r} (2 labels) becomes a new class. Did you mean {near!r}?" in warning
+
+
+@pytest.mark.parametrize(
+    "name", ["Sports", "Wood carving", "class 11", "Art", "unknown", "Bailey's pocket mouse"]
+)
+def test_a_class_with_another_name_gives_no_warning(name):
+    made = feedback.Labels(["Food", name], [""] * 2, set())
+    assert feedback.on_near_names(made, KNOWN) == []
+
+
+def test_new_classes_with_nearly_one_name_give_a_warning():
     made = feedback.Labels(["Music", "Music", "Musik"], [""] * 3, set())
-    (warning,) = feedback.on_near_names(made, known)
+    (warning,) = feedback.on_near_names(made, KNOWN)
     assert warning.startswith("'Musik' (1 label)") and "'Music'?" in warning

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,31 @@ def frame(links: Links) -> pandas.DataFrame:
 
 def tables(path: Path, links: Any) -> list[Path]:
     NODES.to_csv(path / "n.csv", index=False)
-    if isinstance(links, pandas.DataFrame):
-        links.to_csv(path / "l.csv", index=False)
-    else:
-        (path / "l.csv").write_text(links)
+    text = links if isinstance(links, str) else links.to_csv(index=False)
+    (path / "l.csv").write_text(text)
     return [path / "n.csv", path / "l.csv"]
 
 
-@settings(max_examples=30, deadline=None)
+def status_of(path: Path, links: Any, *words: str) -> int:
+    """The exit status of a command that makes a graph folder of some links."""
+    paths = map(str, tables(path, links))
+    return main(["data", "make", *paths, *words])
+
+
+def made_folder(path: Path, links: Any, *words: str, name: str = "g") -> Path:
+    """A graph folder of some links, made by the command with numbers of nodes."""
+    out = path / name
+    assert status_of(path, links, "--numbers", "size", *words, "--out", str(out)) == 0
+    return out
+
+
+def both_ways(folder: Path) -> np.ndarray:
+    """The weights of a graph folder in both directions."""
+    found = dense(files.load(folder)[0])
+    return found + found.T
+
+
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 7), st.integers(0, 7), st.sampled_from([0.0, 0.25, 1.0, 3.0])),
@@ -79,43 +97,37 @@ def test_weights_of_repeated_links_are_added_in_both_directions(more):
 
 def test_weights_are_stored_in_the_folder_and_read_back(tmp_path, capsys):
     links = [*RING, (1, 0, 2.0), (3, 3, 9.0), (0, 4, 0.0)]
-    words = ["data", "make", *map(str, tables(tmp_path, frame(links))), "--numbers", "size"]
-    assert main([*words, "--weight", "strength", "--out", str(tmp_path / "g")]) == 0
+    out = made_folder(tmp_path, frame(links), "--weight", "strength")
     told = capsys.readouterr().out
     assert "links join the columns from and to, with weights from strength" in told
     assert "1 link of weight 0 left out" in told and "8 nodes, 8 links" in told
-    assert (tmp_path / "g/edges.csv").read_text().startswith("from,to,weight\n")
-    fields, _ = files.load(tmp_path / "g")
-    assert fields["edge_weight"].dtype == np.float32
-    found = dense(fields)
-    np.testing.assert_array_equal(found + found.T, matrix(links))
-    assert main([*words, "--out", str(tmp_path / "plain")]) == 0
+    assert (out / "edges.csv").read_text().startswith("from,to,weight\n")
+    assert files.load(out)[0]["edge_weight"].dtype == np.float32
+    np.testing.assert_array_equal(both_ways(out), matrix(links))
+    plain = made_folder(tmp_path, frame(links), name="plain")
     assert "not read: strength (--weight strength reads weights)" in capsys.readouterr().out
-    assert "edge_weight" not in files.load(tmp_path / "plain")[0]
+    assert "edge_weight" not in files.load(plain)[0]
 
 
 @pytest.mark.parametrize(
     ("days", "told"),
     [
-        (range(2, 10), "; not read: days (--weight days reads weights)"),
-        ([0.5] * 8, "; not read: days (--weight days reads weights)"),
-        ([*range(2, 9), -1], "; not read: days"),
-        ([*range(2, 9), ""], "; not read: days"),
-        ([*range(2, 9), "long"], "; not read: days"),
-        (range(1, 9), "; not read: days"),  # it counts the rows
+        (range(2, 10), "days (--weight days reads weights)"),
+        ([0.5] * 8, "days (--weight days reads weights)"),
+        ([*range(2, 9), -1], "days"),
+        ([*range(2, 9), ""], "days"),
+        ([*range(2, 9), "long"], "days"),
+        (range(1, 9), "days"),  # it counts the rows
     ],
 )
 def test_a_column_of_positive_numbers_may_be_weights(days, told, tmp_path, capsys):
-    links = frame(RING).drop(columns="strength").assign(days=[*days])
-    words = ["data", "make", *map(str, tables(tmp_path, links)), "--numbers", "size"]
-    assert main([*words, "--out", str(tmp_path / "g")]) == 0
-    assert f"links join the columns from and to{told}\n" in capsys.readouterr().out
+    made_folder(tmp_path, frame(RING).drop(columns="strength").assign(days=[*days]))
+    line = f"links join the columns from and to; not read: {told}\n"
+    assert line in capsys.readouterr().out
 
 
 def test_several_columns_of_positive_numbers_are_told(tmp_path, capsys):
-    links = frame(RING).rename(columns={"strength": "days"}).assign(year=2013)
-    words = ["data", "make", *map(str, tables(tmp_path, links)), "--numbers", "size"]
-    assert main([*words, "--out", str(tmp_path / "g")]) == 0
+    made_folder(tmp_path, frame(RING).rename(columns={"strength": "days"}).assign(year=2013))
     told = "not read: days and year (--weight days or --weight year reads weights)\n"
     assert told in capsys.readouterr().out
 
@@ -136,28 +148,26 @@ def test_kinds_of_links_that_differ_are_told():
 
 def test_a_later_graph_has_weights_of_the_same_column(tmp_path, capsys):
     days = frame(RING).rename(columns={"strength": "days"})
-    words = ["data", "make", *map(str, tables(tmp_path, days))]
-    first = ["--numbers", "size", "--weight", "days", "--out", str(tmp_path / "first")]
-    assert main([*words, *first]) == 0
-    like = [*words, "--like", str(tmp_path / "first"), "--out"]
+    first = made_folder(tmp_path, days, "--weight", "days", name="first")
+    like = ["--like", str(first), "--out"]
     capsys.readouterr()
-    assert main([*like, str(tmp_path / "second")]) == 0
+    assert status_of(tmp_path, days, *like, str(tmp_path / "second")) == 0
     assert "from and to, with weights from days\n" in capsys.readouterr().out
-    found = dense(files.load(tmp_path / "second")[0])
-    np.testing.assert_array_equal(found + found.T, matrix(RING))
+    np.testing.assert_array_equal(both_ways(tmp_path / "second"), matrix(RING))
 
-    tables(tmp_path, days.rename(columns={"days": "hours"}))
-    error = refusal(main([*like, str(tmp_path / "third")]), capsys)
+    hours = days.rename(columns={"days": "hours"})
+    third = tmp_path / "third"
+    error = refusal(status_of(tmp_path, hours, *like, str(third)), capsys)
     assert error.startswith("error: --like: l.csv lacks days, which holds the weights of links")
-    assert "Name that of weights with --weight" in error and not (tmp_path / "third").exists()
-    assert main([*like, str(tmp_path / "third"), "--weight", "hours"]) == 0
-    assert dense(files.load(tmp_path / "third")[0]).sum() == matrix(RING).sum() / 2
+    assert "Name that of weights with --weight" in error and not third.exists()
+    assert status_of(tmp_path, hours, *like, str(third), "--weight", "hours") == 0
+    np.testing.assert_array_equal(both_ways(third), matrix(RING))
 
-    recipe = json.loads((tmp_path / "first/recipe.json").read_text())
+    recipe = json.loads((first / "recipe.json").read_text())
     assert recipe.pop("weight") == "days"
-    (tmp_path / "first/recipe.json").write_text(json.dumps(recipe))  # as before this entry
+    (first / "recipe.json").write_text(json.dumps(recipe))  # as before this entry
     capsys.readouterr()
-    assert main([*like, str(tmp_path / "fourth")]) == 0
+    assert status_of(tmp_path, hours, *like, str(tmp_path / "fourth")) == 0
     assert "not read: hours (--weight hours reads weights)" in capsys.readouterr().out
 
 
@@ -174,34 +184,32 @@ def test_a_later_frame_has_weights_of_the_same_column():
     assert from_frames(NODES, other, like=made, weight="s").recipe == made.recipe
 
 
-def test_a_model_of_weights_warns_about_a_graph_without(tmp_path, capsys, recwarn):
+def test_a_model_of_weights_warns_about_a_graph_without(tmp_path, capsys):
     made = from_frames(NODES, frame(RING), weight="strength")
     plain = made.clone()
     del plain.edge_weight
     told = "the links of this graph have no weights, and those of training have"
+
+    def warned(model: Any, graph: Any) -> bool:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            model.predict(graph)
+        return told in " ".join(str(warning.message) for warning in seen)
+
     model = tiny_estimator("ERM", open_set=False).fit(made)
     model.save(tmp_path / "m.safetensors")
-    for one in (model, load(tmp_path / "m.safetensors")):
-        recwarn.clear()
-        one.predict(made)
-        assert told not in " ".join(str(warning.message) for warning in recwarn)
-        with pytest.warns(ShiftWarning, match=told):
-            one.predict(plain)
-    for other in (
-        tiny_estimator("ERM", open_set=False).fit(plain),
-        tiny_estimator("ERM", open_set=False, backbone="gatconv").fit(made),  # reads no weights
-    ):
-        recwarn.clear()
-        other.predict(plain)
-        assert told not in " ".join(str(warning.message) for warning in recwarn)
+    again = load(tmp_path / "m.safetensors")
+    of_plain = tiny_estimator("ERM", open_set=False).fit(plain)
+    reads_none = tiny_estimator("ERM", open_set=False, backbone="gatconv").fit(made)
+    cases = (model, made), (again, made), (of_plain, plain), (reads_none, plain)
+    assert [warned(*case) for case in cases] == [False] * 4
+    assert warned(model, plain) and warned(again, plain)
 
     for name, words in {"plain": [], "weighted": ["--weight", "strength"]}.items():
-        paths = map(str, tables(tmp_path, frame(RING)))
-        chosen = ["--numbers", "size", *words, "--out", str(tmp_path / name)]
-        assert main(["data", "make", *paths, *chosen]) == 0
+        folder = made_folder(tmp_path, frame(RING), *words, name=name)
         capsys.readouterr()
-        model._model.read(str(tmp_path / name))
-        assert (f"{tmp_path / name}: {told}" in capsys.readouterr().err) == (name == "plain")
+        model._model.read(str(folder))
+        assert (f"{folder}: {told}" in capsys.readouterr().err) == (name == "plain")
 
 
 def test_the_ends_of_a_link_of_weight_0_need_not_be_nodes():
@@ -213,10 +221,12 @@ def test_the_ends_of_a_link_of_weight_0_need_not_be_nodes():
 @pytest.mark.parametrize("weight", ["-1", "nan", "", "much"])
 def test_a_weight_that_is_none_is_refused_with_its_row(weight, tmp_path, capsys):
     lines = "from,to,weight\n" + "".join(f"p{a},p{b},1.5\n" for a, b, _ in RING[1:])
-    paths = tables(tmp_path, f"{lines}p0,p1,{weight}\n")
-    words = ["data", "make", *map(str, paths), "--numbers", "size", "--weight", "weight"]
-    told = refusal(main([*words, "--out", str(tmp_path / "g")]), capsys)
+    chosen = ["--numbers", "size", "--weight", "weight", "--out", str(tmp_path / "g")]
+    told = refusal(status_of(tmp_path, f"{lines}p0,p1,{weight}\n", *chosen), capsys)
     assert f"l.csv: the weight in line 9 is '{weight}'" in told
+
+
+def test_a_weight_in_a_frame_is_refused_with_its_row():
     links = frame(RING).replace(2.5, -2.5)
     error = refused("edges", from_frames, NODES, links, weight="strength")
     assert "the weight in row 4 is '-2.5'" in str(error)
@@ -224,21 +234,25 @@ def test_a_weight_that_is_none_is_refused_with_its_row(weight, tmp_path, capsys)
     assert "the table has no column 'strenght'. Did you mean strength?" in str(error)
 
 
-def test_weights_of_matrices(tmp_path):
-    nodes = pandas.DataFrame({"id": range(1, 9), "size": NODES["size"], "label": NODES["label"]})
+def of_files(*inputs: Path, **options: Any) -> tuple[Any, np.ndarray]:
+    """A graph of two files, and its weights in both directions."""
+    made, _ = make_graph(*inputs, numbers=["size"], weight="weight", **options)
+    found = sp.coo_array((made.weights, made.edges), shape=(8, 8)).toarray()
+    return made, found + found.T
+
+
+@pytest.mark.parametrize("name", ["m.mtx", "m.csv", "named.csv"])
+def test_weights_of_matrices(name, tmp_path):
     expected = matrix(RING)
     scipy.io.mmwrite(tmp_path / "m.mtx", sp.coo_array(expected))
     pandas.DataFrame(expected).to_csv(tmp_path / "m.csv", index=False, header=False)
     pandas.DataFrame(expected, range(1, 9), range(1, 9)).to_csv(tmp_path / "named.csv")
-    nodes.to_csv(tmp_path / "n.csv", index=False)
-    for name in ("m.mtx", "m.csv", "named.csv"):
-        inputs = tmp_path / "n.csv", tmp_path / name
-        made, _ = make_graph(*inputs, numbers=["size"], weight="weight")
-        found = sp.coo_array((made.weights, made.edges), shape=(8, 8)).toarray()
-        np.testing.assert_allclose(found + found.T, expected)
-        made, told = make_graph(*inputs, numbers=["size"])
-        assert made.weights is None and made.edges.shape[1] == 8
-        assert any("`weight='weight'` reads weights" in line for line in told), name
+    NODES.assign(id=range(1, 9)).to_csv(tmp_path / "n.csv", index=False)
+    inputs = tmp_path / "n.csv", tmp_path / name
+    np.testing.assert_allclose(of_files(*inputs)[1], expected)
+    made, told = make_graph(*inputs, numbers=["size"])
+    assert made.weights is None and made.edges.shape[1] == 8
+    assert any("`weight='weight'` reads weights" in line for line in told)
 
 
 def test_the_rows_of_a_matrix_are_the_nodes_whatever_their_ids(tmp_path):
@@ -246,15 +260,11 @@ def test_the_rows_of_a_matrix_are_the_nodes_whatever_their_ids(tmp_path):
     entries = pandas.DataFrame(matrix(RING))
     nodes.to_csv(tmp_path / "n.csv", index=False)
     entries.to_csv(tmp_path / "m.csv", index=False, header=False)
-    for options in ({}, {"id": "name"}):
-        inputs = tmp_path / "n.csv", tmp_path / "m.csv"
-        made, _ = make_graph(*inputs, numbers=["size"], weight="weight", **options)
-        assert made.ids == IDS
-        found = sp.coo_array((made.weights, made.edges), shape=(8, 8)).toarray()
-        np.testing.assert_allclose(found + found.T, matrix(RING))
+    inputs = tmp_path / "n.csv", tmp_path / "m.csv"
     made = from_frames(nodes.set_index("name"), entries, weight="weight")
-    assert made.ids == IDS
-    np.testing.assert_allclose(dense(made), matrix(RING))
+    for graph, found in (of_files(*inputs), of_files(*inputs, id="name"), (made, dense(made))):
+        assert graph.ids == IDS
+        np.testing.assert_allclose(found, matrix(RING))
 
 
 def test_weights_of_networkx():

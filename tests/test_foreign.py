@@ -14,7 +14,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from conftest import make_graph, make_task, refusal
+from conftest import NO_PICTURES, make_graph, make_task, refusal
 from torch_geometric.data import Data
 
 from graphgym_srnc import ERM, PGL, InputError, from_frames, load
@@ -140,7 +140,7 @@ def test_the_most_parts_of_a_network():
 def experiment_folder(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("out")
     words = ["run", "--cfg", "testing/erm", "--name", "e", "--repeat", "2", "--out-dir", str(out)]
-    assert main([*words, "--no-figures", "--no-tensorboard", "erm.steps", "2"]) == 0
+    assert main([*words, *NO_PICTURES, "erm.steps", "2"]) == 0
     return out / "e"
 
 

@@ -12,6 +12,7 @@ import pandas
 import pytest
 import scipy.sparse as sp
 import torch
+import written
 from conftest import make_graph, refused
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.utils import to_torch_csr_tensor
@@ -134,14 +135,7 @@ def test_the_heterophily_benchmark(tmp_path):
 
 def test_gnn_benchmark_and_the_processed_file_of_pyg(tmp_path):
     graph = make_graph(60, 3, 4)
-    ones = np.ones(graph.num_edges)
-    adjacency = sp.csr_matrix((ones, graph.edge_index.numpy()), shape=(60, 60))
-    parts = {
-        f"{key}_{part}": getattr(matrix, part)
-        for key, matrix in {"attr": sp.csr_matrix(graph.x.numpy()), "adj": adjacency}.items()
-        for part in files.CSR
-    }
-    np.savez(tmp_path / "g.npz", labels=graph.y.numpy(), **parts)
+    file = written.npz_of(graph, tmp_path / "g.npz")
     torch.save(InMemoryDataset.collate([graph]), tmp_path / "data.pt")
     torch.save(InMemoryDataset.collate([graph, graph]), tmp_path / "two.pt")
     expected = clean(graph)
@@ -150,9 +144,9 @@ def test_gnn_benchmark_and_the_processed_file_of_pyg(tmp_path):
         assert torch.equal(found.edge_index, expected.edge_index)
         assert torch.equal(found.x, expected.x) and torch.equal(found.y, expected.y)
     refused("path", files.load, tmp_path / "two.pt")
-    parts["adj_indices"] = parts["adj_indices"] + 1000
-    np.savez(tmp_path / "g.npz", labels=graph.y.numpy(), **parts)
-    refused("path", files.load, tmp_path / "g.npz")
+    parts = dict(np.load(file))
+    np.savez(file, **parts | {"adj_indices": parts["adj_indices"] + 1000})
+    refused("path", files.load, file)
 
 
 def test_masks_of_node_numbers_and_of_other_names(tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import make_graph
+from conftest import NO_PICTURES, make_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored import Page
@@ -86,7 +86,7 @@ def test_names_of_strangers_steer_nothing(tmp_path, unchanged_globals, monkeypat
     assert main(["run", "--name", "=<b>", "--out-dir", "out", *data]) == 2
     out = "out{{7*7}}"
     for words in (
-        ["run", "--no-figures", "--no-tensorboard", "--name", "=b", "--out-dir", out, *data],
+        ["run", *NO_PICTURES, "--name", "=b", "--out-dir", out, *data],
         ["compare", out, "--out", "a.tex"],
         ["compare", out, "--out", "a.csv"],
         ["compare", out, "--out", "a.md"],

@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from conftest import make_graph, refusal, rows
+from conftest import NO_PICTURES, make_graph, refusal, rows
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
@@ -43,9 +43,8 @@ WRONG = [*range(0, 30, 6)]
 
 def own_run(folder: Path, name: str, *words: str) -> int:
     """The status of a run on the graph of a folder."""
-    command = ["run", "--cfg", "own", "--out-dir", str(folder), "--name", name]
-    command += ["--no-figures", "--no-tensorboard"]
-    return main([*command, "dataset.name", str(folder / "g.pt"), *words])
+    places = ["--out-dir", str(folder), "--name", name, *NO_PICTURES]
+    return main(["run", "--cfg", "own", *places, "dataset.name", str(folder / "g.pt"), *words])
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +70,43 @@ def loaded(run_with_wrong_labels):
     return build.load_model(run_with_wrong_labels / "r")
 
 
+def store_result(place: Path, result: dict[str, Any], time: int) -> None:
+    """Write the record of a run into a folder, as at some time."""
+    place.mkdir(parents=True)
+    (place / "result.json").write_text(json.dumps(result))
+    checksums.write(place, ["result.json"])
+    os.utime(place / "result.json", (time, time))
+
+
+def report_of(results: Path, page: Path) -> Page:
+    """The page about a folder of results, taken apart."""
+    assert main(["report", str(results), "--out", str(page)]) == 0
+    return Page(page.read_text())
+
+
+def cells_of(table: list) -> list[list[str]]:
+    """The texts in a table of a page."""
+    return [[text for text, _ in row] for row in table]
+
+
+def all_cells(page: Page) -> list[list[str]]:
+    """The rows of all tables of a page."""
+    return [row for table in page.tables for row in cells_of(table)]
+
+
 def test_the_exact_test_is_that_of_statsmodels():
     rng = np.random.default_rng(0)
     for size in (1, 8, 60):
-        first, second = torch.from_numpy(rng.integers(0, 2, (2, size))).float()
+        pairs = rng.integers(0, 2, (2, size))
         table = np.zeros((2, 2))
-        np.add.at(table, (first.long().numpy(), second.long().numpy()), 1)
-        expected = float(mcnemar(table, exact=True).pvalue)
-        assert held_out.mcnemar(first, second) == pytest.approx(min(expected, 1.0))
+        np.add.at(table, tuple(pairs), 1)
+        expected = min(mcnemar(table, exact=True).pvalue, 1.0)
+        assert held_out.mcnemar(*torch.from_numpy(pairs).float()) == pytest.approx(expected)
+
+
+def wilson(right: float, count: int) -> tuple[float, float]:
+    """The interval of a share, by statsmodels."""
+    return pytest.approx(proportion_confint(round(right), count, method="wilson"))
 
 
 def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labels, loaded):
@@ -87,16 +115,15 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     method = loaded.method
     held = method.out_of_fold
     correct = held.log_p.argmax(1) == held.labels
-    low, high = proportion_confint(int(correct.sum()), len(correct), method="wilson")
     assert found["labels"] == found["of"] == 80
     assert found["accuracy"] == pytest.approx(float(correct.float().mean()))
-    assert (found["low"], found["high"]) == pytest.approx((low, high))
+    assert (found["low"], found["high"]) == wilson(int(correct.sum()), 80)
     kept = round(float(correct.sum() * held.kept))
-    low, high = proportion_confint(kept, len(correct), method="wilson")
-    shares = {"accuracy": kept / len(correct), "low": low, "high": high}
-    assert found["as_known"] == pytest.approx(shares) and kept <= correct.sum()
+    as_known = found["as_known"]
+    assert as_known["accuracy"] == pytest.approx(kept / 80) and kept <= correct.sum()
+    assert (as_known["low"], as_known["high"]) == wilson(kept, 80)
     assert load(run_with_wrong_labels / "r").record_.best == result["selected"] > 0
-    assert found["unchanged"] == pytest.approx({"labels": 80} | shares)
+    assert found["unchanged"] == {"labels": 80} | as_known
     task = build.task_of(loaded)
     changed = held.nodes[:30].tolist()
     same = held_out.unchanged(method, task, changed)
@@ -109,10 +136,9 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     right = f"(held-out labels {100 * judged['accuracy']:.1f} % right)"
     assert right in summary.line(result | {"held_out": judged})
     assert [*found["alone"]] == ["gcnconv", "linear", "linear_hops", "forest"]
-    assert result["test"] == {} and not set(held.nodes.tolist()) - set(range(80))
-    for kind, one in found["alone"].items():
-        low, high = proportion_confint(round(80 * one["accuracy"]), 80, method="wilson")
-        assert (one["low"], one["high"]) == pytest.approx((low, high)), kind
+    assert result["test"] == {} and not {*held.nodes.tolist()} - {*range(80)}
+    for one in found["alone"].values():
+        assert (one["low"], one["high"]) == wilson(80 * one["accuracy"], 80)
     assert found["alone"]["gcnconv"]["accuracy"] == pytest.approx(float(held.gnn.mean()))
 
 
@@ -123,22 +149,18 @@ def test_the_controls_are_cross_validated(loaded):
     graph = prepare(noisy, "l2")
     held = loaded.method.out_of_fold
     right = held_out.controls(graph, task, held)
-    settings = {"C": held_out.INVERSE_PENALTY, "class_weight": "balanced", "max_iter": 200}
     x, y = graph.x.numpy(), held.labels.numpy()
-    folds = PredefinedSplit(held.fold.numpy())
     links = np.zeros((120, 120))
     links[tuple(task.source.edge_index.numpy())] = 1
     mean = links / links.sum(1, keepdims=True).clip(1)
     hops = np.hstack([normalize(part) for part in (x, mean @ x, mean @ mean @ x)])
+    settings = {"C": held_out.INVERSE_PENALTY, "class_weight": "balanced", "max_iter": 200}
     linear = LogisticRegression(**settings)
     forest = RandomForestClassifier(held_out.TREES, random_state=0)
-    for name, control, inputs in (
-        ("linear", linear, x),
-        ("linear_hops", linear, hops),
-        ("forest", forest, x),
-    ):
-        own = inputs[held.nodes.numpy()]
-        expected = cross_val_predict(control, own, y, cv=folds)
+    models = {"linear": (linear, x), "linear_hops": (linear, hops), "forest": (forest, x)}
+    folds = PredefinedSplit(held.fold.numpy())
+    for name, (control, inputs) in models.items():
+        expected = cross_val_predict(control, inputs[held.nodes.numpy()], y, cv=folds)
         assert right[name].tolist() == (expected == y).tolist(), name
     assert right["linear"].tolist() != right["linear_hops"].tolist()
 
@@ -158,16 +180,16 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     assert own_run(run_with_wrong_labels, "erm", *settings) == 0
     told = capsys.readouterr().out
     found = record(run_with_wrong_labels / "erm")
-    assert found["held_out"]["labels"] == 40
-    as_known = found["held_out"]["as_known"]["accuracy"]
-    assert as_known == pytest.approx(found["val"]["known_accuracy"])
-    assert found["held_out"]["accuracy"] == pytest.approx(found["val"]["closed_accuracy"])
-    assert [*found["held_out"]["alone"]] == ["linear", "linear_hops", "forest"]
-    low, high = proportion_confint(round(40 * as_known), 40, method="wilson")
-    last = (
-        f"MLP, unknown counted as wrong {100 * as_known:.1f} % {100 * low:.1f} to {100 * high:.1f}"
-    )
-    assert last in " ".join(told.split()) and as_known < found["held_out"]["accuracy"]
+    held, val = found["held_out"], found["val"]
+    as_known = held["as_known"]
+    assert held["labels"] == 40 and [*held["alone"]] == ["linear", "linear_hops", "forest"]
+    assert as_known["accuracy"] == pytest.approx(val["known_accuracy"])
+    assert held["accuracy"] == pytest.approx(val["closed_accuracy"])
+    assert held["accuracy"] > as_known["accuracy"]
+    assert (as_known["low"], as_known["high"]) == wilson(40 * as_known["accuracy"], 40)
+    right, low, high = (f"{100 * as_known[key]:.1f}" for key in ("accuracy", "low", "high"))
+    last = f"MLP, unknown counted as wrong {right} % {low} to {high}"
+    assert last in " ".join(told.split())
     assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
 
 
@@ -192,17 +214,15 @@ def test_the_difference_to_the_best_simpler_model_is_stated():
 
 
 def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
-    run_with_wrong_labels, tmp_path, capsys
+    run_with_wrong_labels, tmp_path
 ):
     result = record(run_with_wrong_labels / "r")
-    page = tmp_path / "page.html"
-    assert main(["report", str(run_with_wrong_labels / "r"), "--out", str(page)]) == 0
-    found = Page(page.read_text())
+    found = report_of(run_with_wrong_labels / "r", tmp_path / "page.html")
     _, rows, _ = words.figures(result)
     names = [name for name, *_ in rows]
     assert names[0] == "SRNC+" and names[1:5] == [*map(words.name_of, result["held_out"]["alone"])]
     terminal = words.accuracy(result)
-    cells = [[text for text, _ in row] for table in found.tables for row in table]
+    cells = all_cells(found)
     for (name, right, interval), line in zip(rows, terminal[2:]):
         assert line.split() == [*name.split(), *right.split(), *interval.split()]
         unknown = "0.0 %" if name == "SRNC+" else ABSENT
@@ -214,42 +234,38 @@ def test_the_page_of_a_run_without_test_labels_has_the_accuracy_of_the_terminal(
     assert "somewhat more" not in words.accuracy(validated)[-1]
     for name, counts in result["held_out"]["classes"].items():
         assert [name, f"{counts['right']} of {counts['labels']}"] in cells
-    assert "Scores are in %, on held-out labels" in found.text
-    assert "sorted by data set and then by method." in found.text
-    assert "Node classification of g.pt" in found.text and "earliest" not in found.text
     some = {**result, "verdict": {"figures": {"unknown_share": 0.362}}}
     p_value = result["history"][0]["losses"]["no_unknown_p_value"]
     assert words.details(some)[1:] == [
         "36.2 % of the nodes are predicted as unknown"
         f" (test for an unknown class: p = {p_value:.2g}); discover groups them"
     ]
-    # A table of a single number compares nothing.
-    assert "Rows are methods" not in found.text
-    # Without a score of each episode there is no curve; a single run has no deviation.
-    assert "Training curves" not in found.text and "deviation" not in found.text
-    assert "are those of the last episode" in found.text
+    for said in (
+        "Scores are in %, on held-out labels",
+        "sorted by data set and then by method.",
+        "Node classification of g.pt",
+        "are those of the last episode",
+        "file.num_test 100",
+    ):
+        assert said in found.text, said
+    # A table of a single number compares nothing, without a score of each episode there is no
+    # curve, and a single run has no deviation.
+    for other in ("earliest", "Rows are methods", "Training curves", "deviation", "`"):
+        assert other not in found.text, other
     summary = (run_with_wrong_labels / "r/summary.md").read_text()
-    assert "file.num_test 100" in found.text and "file.num_test 100" in summary
-    assert "`" not in found.text + summary
+    assert "file.num_test 100" in summary and "`" not in summary
 
 
-def test_experiments_are_in_the_order_of_their_time(run_with_wrong_labels, tmp_path, capsys):
+def test_experiments_are_in_the_order_of_their_time(run_with_wrong_labels, tmp_path):
     """Counts of a class are added over the runs of an experiment."""
-    for time, name, seeds in ((3, "a", (0, 1)), (1, "c", (0,)), (2, "b", (0,))):
-        for seed in seeds:
-            place = tmp_path / "all" / name / str(seed)
-            place.mkdir(parents=True)
-            result = record(run_with_wrong_labels / "r")
-            result["seed"] = seed
-            result["held_out"]["classes"] = {"x": {"labels": 3, "right": 1}}
-            result["held_out"]["classes"][name] = {"labels": 4, "right": 4}
-            (place / "result.json").write_text(json.dumps(result))
-            checksums.write(place, ["result.json"])
-            os.utime(place / "result.json", (time, time + seed))
-    assert main(["report", str(tmp_path / "all"), "--out", str(tmp_path / "page.html")]) == 0
-    found = Page((tmp_path / "page.html").read_text())
+    for time, name, seed in ((3, "a", 0), (4, "a", 1), (1, "c", 0), (2, "b", 0)):
+        result = record(run_with_wrong_labels / "r") | {"seed": seed}
+        classes = {"x": {"labels": 3, "right": 1}, name: {"labels": 4, "right": 4}}
+        result["held_out"]["classes"] = classes
+        store_result(tmp_path / "all" / name / str(seed), result, time)
+    found = report_of(tmp_path / "all", tmp_path / "page.html")
     assert "The earliest run comes first." in found.text
-    cells = [[text for text, _ in row] for table in found.tables for row in table]
+    cells = all_cells(found)
     runs = [(row[1], row[2]) for row in cells if row[0] == "SRNC+" and len(row) == 7]
     assert runs == [("c", "0"), ("b", "0"), ("a", "0"), ("a", "1")]
     start = cells.index(["class", "c", "b", "a"])
@@ -260,20 +276,15 @@ def test_experiments_are_in_the_order_of_their_time(run_with_wrong_labels, tmp_p
 def test_a_report_says_in_which_settings_runs_differ(run_with_wrong_labels, tmp_path):
     """Of a second run with the same controls only its own rows are shown."""
     for time, (name, steps) in enumerate({"first": 30, "more": 31, "same": 30}.items()):
-        place = tmp_path / "all" / name / "0"
-        place.mkdir(parents=True)
         result = record(run_with_wrong_labels / "r")
         result["config"]["srnc_plus"]["steps"] = steps
         result["digest"] = settings.digest(result["config"])
         if name == "same":
             result["held_out"]["alone"]["linear"] |= {"accuracy": 0.123}
-        (place / "result.json").write_text(json.dumps(result))
-        checksums.write(place, ["result.json"])
-        os.utime(place / "result.json", (time + 1, time + 1))
-    assert main(["report", str(tmp_path / "all"), "--out", str(tmp_path / "page.html")]) == 0
-    found = Page((tmp_path / "page.html").read_text())
+        store_result(tmp_path / "all" / name / "0", result, time + 1)
+    found = report_of(tmp_path / "all", tmp_path / "page.html")
     (table,) = [one for one in found.tables if one[0][-1][0] == words.UNLIKE]
-    rows = [[text for text, _ in row] for row in table[1:]]
+    _, *rows = cells_of(table)
     models = {
         name: [row[0] for row in rows if row[1] == name] for name in ("first", "more", "same")
     }
@@ -285,23 +296,18 @@ def test_a_report_says_in_which_settings_runs_differ(run_with_wrong_labels, tmp_
     }  # fmt: skip
 
 
-def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, capsys):
-    files = [
-        "--out",
-        run_with_wrong_labels / "p.csv",
-        "--disagreements",
-        run_with_wrong_labels / "d.csv",
-    ]
-    assert main(["predict", str(run_with_wrong_labels / "r"), *map(str, files)]) == 0
-    disagreeing = rows(run_with_wrong_labels / "d.csv")
+def test_wrong_labels_come_first_without_more_training(run_with_wrong_labels, monkeypatch, capsys):
+    monkeypatch.chdir(run_with_wrong_labels)
+    assert main("predict r --out p.csv --disagreements d.csv".split()) == 0
+    disagreeing = rows("d.csv")
     first = [int(row["node"]) for row in disagreeing][: len(WRONG)]
-    assert set(first) == set(WRONG)
+    assert {*first} == {*WRONG}
     assert "Models that were not trained on the label" in capsys.readouterr().out
     # The table of all nodes has the held-out predictions, with the accuracy of the run.
-    table = rows(run_with_wrong_labels / "p.csv")
+    table = rows("p.csv")
     judged = [row for row in table if row["class_without_label"]]
     right = sum(row["class_without_label"] == row["given_label"] for row in judged)
-    figures = record(run_with_wrong_labels / "r")["held_out"]
+    figures = record(Path("r"))["held_out"]
     assert len(judged) == figures["labels"] and right / len(judged) == figures["accuracy"]
     assert not [row for row in table if row["p_given_label_without_label"] and row not in judged]
     by_node = {row["node"]: row for row in table}

@@ -17,7 +17,8 @@ from sklearn.base import is_classifier
 from torch_geometric.data import Data
 
 import graphgym_srnc
-from graphgym_srnc import OnNodes, api, shifts
+from graphgym_srnc import OnNodes, api, from_frames, shifts
+from graphgym_srnc.errors import InputError
 from graphgym_srnc.shifts.given import from_data
 
 V = 48
@@ -50,6 +51,11 @@ def numbers(data: Data, other: Data | None = None, name: str = "ERM", **changes)
         return model.predict_proba(graph(1) if other is None else other)
 
 
+def not_fitted(key: str, *given: Any) -> InputError:
+    """The error of a fit that refuses what it is given."""
+    return refused(key, tiny().fit, *given)
+
+
 def accuracy(model: api.Estimator, data: Data) -> float:
     return float((model.predict(data) == data.y.numpy()).mean())
 
@@ -76,7 +82,7 @@ def test_two_graphs_with_different_features(model):
     text = str(refused("target graph x", different.fit, graph(width=4), graph(width=5)))
     assert "5)" in text and "4)" in text
     refused("graph: x", model.predict, graph(width=5))
-    refused("graph", tiny().fit, graph(x=graph().x[:40]))
+    not_fitted("graph", graph(x=graph().x[:40]))
 
 
 def test_two_graphs_with_features_of_other_names(tmp_path):
@@ -89,7 +95,7 @@ def test_two_graphs_with_features_of_other_names(tmp_path):
         other = graph(1, feature_names=[*"abcdeg"])
         error = refused("graph: x", each.predict, other)
         assert "feature 5 is 'g', and 'f' in training" in error.message
-    refused("target: x", tiny().fit, graph(feature_names=names), other)
+    not_fitted("target: x", graph(feature_names=names), other)
 
 
 # ---- features ----
@@ -139,7 +145,7 @@ NO_FEATURES = {
 
 @by_name(NO_FEATURES)
 def test_features_that_are_refused(value, model):
-    refused("graph", tiny().fit, graph(x=value))
+    not_fitted("graph", graph(x=value))
     refused("graph", model.predict, graph(x=value))
 
 
@@ -195,7 +201,7 @@ def test_a_warning_reaches_the_user():
         model.predict(data)
     nodes = pandas.DataFrame({"x": np.arange(V) // 2 % 2, "label": ["a", "A"] * (V // 2)})
     with pytest.warns(RuntimeWarning) as told:
-        made = api.from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
+        made = from_frames(nodes, pandas.DataFrame(graph().edge_index.T.numpy()))
         told_of = tiny(open_set=False).fit(made).warnings_
         assert any(
             text.endswith("probably collapsed.") for text in told_of
@@ -279,8 +285,8 @@ def test_masks(value, tmp_path, usual_numbers):
 
 @by_name(NO_MASKS)
 def test_what_is_no_mask(value, tmp_path):
-    refused("train_mask", tiny().fit, graph(train_mask=value))
-    refused("val_mask", tiny().fit, graph(), graph(1, val_mask=value))
+    not_fitted("train_mask", graph(train_mask=value))
+    not_fitted("val_mask", graph(), graph(1, val_mask=value))
     if isinstance(value, torch.Tensor) and value.dim() == 1:
         torch.save(graph(train_mask=value).to_dict(), tmp_path / "graph.pt")
         refused("train_mask", shifts.find("file"), path=str(tmp_path / "graph.pt"))
@@ -309,7 +315,7 @@ def test_a_missing_label(none, usual_numbers):
     names = [*NAMES[:30], *[none] * (V - 30)]
     for given_labels in (y, names, np.array(names, dtype=object)):
         assert np.array_equal(numbers(graph(y=given_labels)), usual_numbers)
-    refused("train_mask", tiny().fit, graph(y=y, train_mask=NODES < 31))
+    not_fitted("train_mask", graph(y=y, train_mask=NODES < 31))
 
 
 @pytest.mark.parametrize("mask", ["val_mask", "test_mask"])
@@ -339,8 +345,8 @@ WRONG_LABELS = [*([0, 1, value] for value in WRONG), ["a", "b", 0.5], ["a", "b",
 @pytest.mark.parametrize("y", WRONG_LABELS, ids=lambda y: str(y)[:30])
 def test_labels_that_are_refused(y):
     y = y * (V // 3)
-    refused("y", tiny().fit, graph(y=y))
-    refused("y", tiny().fit, graph(), graph(1, y=y))
+    not_fitted("y", graph(y=y))
+    not_fitted("y", graph(), graph(1, y=y))
     refused("labels", OnNodes(tiny(), graph()).fit, range(V), y)
 
 
@@ -360,7 +366,7 @@ NO_LABELS = {
 @by_name(NO_LABELS)
 def test_arrays_that_are_no_labels(value, tmp_path):
     if value is not NAMES:
-        refused("y", tiny().fit, graph(y=value))
+        not_fitted("y", graph(y=value))
     if value is NAMES or isinstance(value, torch.Tensor):
         torch.save(graph(y=value).to_dict(), tmp_path / "graph.pt")
         refused("y", shifts.find("file"), path=str(tmp_path / "graph.pt"), labels_per_class=2)
@@ -398,7 +404,7 @@ NO_EDGES = {
 
 @by_name(NO_EDGES)
 def test_edges_that_are_refused(value, model):
-    refused("edge_index", tiny().fit, graph(edge_index=value))
+    not_fitted("edge_index", graph(edge_index=value))
     refused("edge_index", model.predict, graph(edge_index=value))
 
 
@@ -408,10 +414,10 @@ def test_edges_that_are_refused(value, model):
 def test_wrong_arguments(model):
     net, empty = network([0, 1, 2]), Data()
     for source in (graph().x, [graph()], net, "Cora", None, empty, Data(x=graph().x)):
-        refused("", tiny().fit, source)
+        not_fitted("", source)
     refused("graph", api.from_networkx, [net])
     for target in (RIGHT, Y, "Cora", [0, 1, 2], empty):
-        refused("", tiny().fit, graph(), target)
+        not_fitted("", graph(), target)
     for wrong in (graph().x, None, "Cora", net, empty, from_data(graph())[0]):
         for function in (model.predict, model.predict_proba, model.transform):
             refused("graph", function, wrong)
@@ -432,60 +438,60 @@ def test_nodes_of_on_nodes():
     error = refused("labels", on_nodes.fit, nodes, [*NAMES[:17], float("nan")])
     assert "such as node 17" in error.message
     assert is_classifier(on_nodes.model)
-    refused("train_mask", tiny().fit, graph(train_mask=NODES < 0))
+    not_fitted("train_mask", graph(train_mask=NODES < 0))
     refused("graph", OnNodes(tiny(), graph().x).fit, nodes, y[:18])
 
 
 def test_an_index_and_a_column_that_both_have_the_ids_are_two_readings():
     nodes = pandas.DataFrame({"rank": [4, 2, 1, 3, 5], "label": [*"ababa"]})
     edges = pandas.DataFrame({"a": [0, 2, 3], "b": [2, 3, 4]})
-    error = refused("edges", graphgym_srnc.from_frames, nodes, edges.clip(1), spectral=2)
+    error = refused("edges", from_frames, nodes, edges.clip(1), spectral=2)
     assert "several ways. Choose one with `rename_axis('id')` or `id='rank'`" in str(error)
-    ranked = graphgym_srnc.from_frames(nodes, edges.clip(1), id="rank", spectral=2)
+    ranked = from_frames(nodes, edges.clip(1), id="rank", spectral=2)
     assert ranked.ids == [4, 2, 1, 3, 5] and ranked.edge_index[:, 0].tolist() == [2, 1]
     same = nodes.assign(rank=nodes.index)  # of the same graph
-    assert api.from_frames(same, edges.clip(1), spectral=2).num_edges == 3
-    assert api.from_frames(nodes, edges).ids == [0, 1, 2, 3, 4]  # no rank is 0
+    assert from_frames(same, edges.clip(1), spectral=2).num_edges == 3
+    assert from_frames(nodes, edges).ids == [0, 1, 2, 3, 4]  # no rank is 0
     later = pandas.DataFrame({"x": range(2, 22), "label": [*"ab"] * 10})  # has 18 of 20 ends
     chain = pandas.DataFrame({"a": range(19), "b": range(1, 20)})
-    assert api.from_frames(later, chain).feature_names == ["x"]
+    assert from_frames(later, chain).feature_names == ["x"]
     zeros = nodes.assign(rank=[f"0{rank}" for rank in nodes["rank"]])
-    error = refused("edges", api.from_frames, zeros, edges.clip(1), id="rank", spectral=2)
+    error = refused("edges", from_frames, zeros, edges.clip(1), id="rank", spectral=2)
     assert "Leading zeros differ: the nodes have '01', the links '1'" in error.message
     two = nodes.assign(score=[1, 2, 3, 4, 5])
-    error = refused("edges", api.from_frames, two, edges.clip(1))
+    error = refused("edges", from_frames, two, edges.clip(1))
     assert "`id='rank'` or `id='score'`" in error.message
     nodes.index.name = "node"
-    assert api.from_frames(nodes, edges.clip(1)).ids == [0, 1, 2, 3, 4]
+    assert from_frames(nodes, edges.clip(1)).ids == [0, 1, 2, 3, 4]
 
 
 def test_a_column_of_classes_of_an_unusual_name_is_asked_for():
     nodes = pandas.DataFrame({"team": [*"ab"] * 5, "size": np.arange(10.0) ** 2})
     edges = pandas.DataFrame({"from": range(9), "to": range(1, 10)})
-    told = str(refused("label", api.from_frames, nodes, edges))
+    told = str(refused("label", from_frames, nodes, edges))
     assert told.startswith("label: no column has a usual name of classes. Name the column")
     assert "perhaps team (2 values); or give `label='none'`" in told
-    assert "y" in api.from_frames(nodes, edges, label="team")
-    assert "y" not in api.from_frames(nodes, edges, label="none")
-    assert "y" not in api.from_frames(nodes[["size"]], edges)
+    assert "y" in from_frames(nodes, edges, label="team")
+    assert "y" not in from_frames(nodes, edges, label="none")
+    assert "y" not in from_frames(nodes[["size"]], edges)
 
 
 def test_one_bad_row_does_not_change_the_column_of_ids():
     ids = [f"P{number:02}" for number in range(20)]
     nodes = pandas.DataFrame({"article": ids, "x": range(20), "label": [*"ab"] * 10})
     edges = pandas.DataFrame({"a": ids, "b": [*ids[1:], "Q"]})
-    assert "1 of 20 links" in refused("edges", api.from_frames, nodes, edges).message
+    assert "1 of 20 links" in refused("edges", from_frames, nodes, edges).message
     for cell, error in (("Q", "'Q'"), (None, "an empty cell")):
         with pytest.warns(graphgym_srnc.ShiftWarning, match=f"left out: {error}"):
-            made = api.from_frames(nodes, edges.replace("Q", cell), skip_missing=True)
+            made = from_frames(nodes, edges.replace("Q", cell), skip_missing=True)
         assert made.ids == ids and made.feature_names == ["x"]
     far = edges.assign(b=["Q"] * 15 + ids[:5])
-    error = refused("edges", api.from_frames, nodes, far, like=made)
+    error = refused("edges", from_frames, nodes, far, like=made)
     assert "Add the nodes of the earlier graph to the node table, fix the" in error.message
     with pytest.warns(graphgym_srnc.ShiftWarning, match="These are most of the links. Add the nod"):
-        api.from_frames(nodes, far, like=made, skip_missing=True)
+        from_frames(nodes, far, like=made, skip_missing=True)
     again = pandas.concat([nodes, nodes[1:2]], ignore_index=True)
-    assert "1 row merged" in api.from_frames(again, edges[:-1]).notes[0]
+    assert "1 row merged" in from_frames(again, edges[:-1]).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -500,14 +506,14 @@ def test_hints_on_ends_of_links(ends, hint):
     nodes = pandas.DataFrame({"id": ["01", "02", "03"], "x": [7.0, 8.0, 9.0], "code": [11, 12, 13]})
     links = pandas.DataFrame({"a": ["01", "02", "03"] if "" in ends else ends, "b": ends})
     nodes["label"] = ["a", "", "b"]
-    assert hint in str(refused("edges", api.from_frames, nodes, links, id="id"))
+    assert hint in str(refused("edges", from_frames, nodes, links, id="id"))
 
 
 def test_hints_on_graphs_and_nodes(model):
     one = graph()
     one.train_mask = one.train_mask[:, None].repeat(1, 2)
-    refused("graph: train_mask", tiny().fit, one)
-    refused("graph: edge_index", tiny().fit, graph(edge_index=None, adj_t=torch.eye(V)))
+    not_fitted("graph: train_mask", one)
+    not_fitted("graph: edge_index", graph(edge_index=None, adj_t=torch.eye(V)))
     for nodes in ([-1], [True] * (V - 1)):
         refused("nodes", model.score, graph(), None, nodes)
     with pytest.raises(TypeError, match="unexpected keyword argument 'device'"):

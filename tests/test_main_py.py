@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import rows
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.gym import run
@@ -89,7 +89,7 @@ def test_its_folder_is_that_of_the_command_line(gym, main_py, capsys, tmp_path):
         why = [*record["warnings"].values(), *record["verdict"]["sentences"].values()]
         assert log.count("warning: ") == len(why) and all(text in log for text in why)
 
-    lines = list(csv.DictReader((left / "agg" / "test_best.csv").open()))
+    lines = rows(left / "agg" / "test_best.csv")
     mean = sum(record["test"]["micro_f1"] for record in found.values()) / 3
     assert lines[0]["m"] == "erm"
     assert float(lines[0]["accuracy"]) == pytest.approx(mean, abs=1e-4)

@@ -11,7 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ERM_WORDS, SMALL_TASK, contents, ended, make_task, program_words, refusal, rows
+from conftest import (
+    ERM_WORDS,
+    NO_PICTURES,
+    SMALL_TASK,
+    contents,
+    ended,
+    make_task,
+    program_words,
+    refusal,
+    rows,
+)
 from stored import finish_run, new_experiment
 
 from graphgym_srnc import ERM
@@ -21,7 +31,7 @@ from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
-FAST = ["--no-figures", "--no-tensorboard", *ERM_WORDS]
+FAST = [*NO_PICTURES, *ERM_WORDS]
 IDS = [
     ["-1", "+49170", "-3.5e2", "@user", "@angular/core", "plain", "=1+2", "-1+cmd|x"][v % 8]
     + f"{v}"

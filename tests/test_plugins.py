@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
@@ -11,7 +10,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from conftest import ended
+from conftest import ended, rows
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import CN
 
@@ -145,7 +144,7 @@ def test_what_another_package_brings_reaches_commands_and_python(tmp_path):
         [30 * (episode["val"]["micro_f1"] - 1) for episode in result["history"]]
     )
     assert f"errors {result['test']['errors']:.4g}" in done.stdout
-    assert len(list(csv.DictReader((tmp_path / "predictions.csv").open()))) == 160
+    assert len(rows(tmp_path / "predictions.csv")) == 160
 
 
 NO_OPTION = "the argument 'weight' of .* cannot be an option"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from conftest import make_graph, refusal, rows
+from conftest import NO_PICTURES, make_graph, refusal, rows
 from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 
@@ -24,7 +24,7 @@ from graphgym_srnc.cli.predict import _find_node, _with_held_out
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
-from graphgym_srnc.gym import predictions
+from graphgym_srnc.gym import build, predictions
 from graphgym_srnc.gym.folds import assigned
 from graphgym_srnc.own import example
 
@@ -45,11 +45,28 @@ def run_folder(tmp_path_factory) -> Path:
     from torch_geometric.graphgym.config import cfg
 
     config = cfg.clone()
-    words = ["run", "--out-dir", folder, "--name", "one", "--no-figures", "--no-tensorboard"]
-    assert status_of(*words, *SIZES) == 0
+    assert status_of("run", "--out-dir", folder, "--name", "one", *NO_PICTURES, *SIZES) == 0
     cfg.clear()
     cfg.update(config)
     return folder
+
+
+@pytest.fixture
+def saved(run_folder):
+    """The model of that run."""
+    return build.load_model(run_folder / "one")
+
+
+@pytest.fixture
+def target(saved) -> Data:
+    """The graph of that run."""
+    return build.task_of(saved).target
+
+
+def told_of(run: Path, capsys, *words: object) -> str:
+    """What a prediction prints."""
+    assert status_of("predict", run, *words) == 0
+    return capsys.readouterr().out
 
 
 def test_a_node_to_explain_may_be_named_by_its_title():
@@ -95,17 +112,11 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
         assert status_of(name, "results") == 2 and "--split val" in capsys.readouterr().err
 
 
-def test_its_own_target_gives_the_stored_scores(run_folder, capsys):
-    from graphgym_srnc.gym import build
-
-    assert (
-        status_of("predict", run_folder / "one", "--out", run_folder / "own.csv", "--probabilities")
-        == 0
-    )
-    told = capsys.readouterr().out
-    saved = build.load_model(run_folder / "one" / "0")
+def test_its_own_target_gives_the_stored_scores(run_folder, saved, capsys):
+    out = run_folder / "own.csv"
+    told = told_of(run_folder / "one", capsys, "--out", out, "--probabilities")
     task = build.task_of(saved)
-    table = rows(run_folder / "own.csv")
+    table = rows(out)
     assert [int(row["node"]) for row in table] == list(range(200))
     names = ["node", "class", "given_label", "split", "probability", "p_given_label", "p_known"]
     assert list(table[0])[:7] == names
@@ -119,22 +130,20 @@ def test_its_own_target_gives_the_stored_scores(run_folder, capsys):
     np.testing.assert_array_equal(each.argmax(1), label)
     np.testing.assert_allclose([float(row["probability"]) for row in table], each.max(1))
     np.testing.assert_allclose([float(row["p_known"]) for row in table], 1 - each[:, -1], atol=2e-4)
+    lines = told.splitlines()
     for k, name in enumerate(saved.class_names):
-        line = next(line.split() for line in told.splitlines() if line.startswith(f"{name} "))
-        assert int(line[1]) == (label == k).sum()
+        line = next(line for line in lines if line.startswith(f"{name} "))
+        assert int(line.split()[1]) == (label == k).sum()
     small = [row["class"] for row in table if int(row["component_size"]) <= 5]
-    lines = told.split("\n")
     assert small and lines[0].endswith("in components of at most 5 nodes")
     assert lines[1].split()[-1] == str(small.count(lines[1].split()[0]))
     assert next(line for line in lines if line.startswith("all ")).split()[-1] == str(len(small))
 
 
 def test_labels_that_the_model_disagrees_with(run_folder, capsys):
-    words = ["--out", run_folder / "labels.csv", "--disagreements", run_folder / "other.csv"]
-    assert status_of("predict", run_folder / "one", *words) == 0
-    told = capsys.readouterr().out
-    table = rows(run_folder / "labels.csv")
-    other = rows(run_folder / "other.csv")
+    out, other_out = run_folder / "labels.csv", run_folder / "other.csv"
+    told = told_of(run_folder / "one", capsys, "--out", out, "--disagreements", other_out)
+    table, other = rows(out), rows(other_out)
     wrong = [row for row in table if row["given_label"] not in ("", row["class"])]
     listed = [row | {"new_label": ""} for row in wrong]
     assert sorted(other, key=lambda row: int(row["node"])) == listed and wrong
@@ -152,8 +161,7 @@ def test_labels_that_the_model_disagrees_with(run_folder, capsys):
     assert re.search(r"more of them. The first ones are:\n.*\n  " + " +".join(shown), told)
     classes = ["b", "unknown", "c", "unknown", "b"]
     given = {"node": [*range(5)], "class": classes, "given_label": ["a"] * 5}
-    given |= {"component_size": [1, 9, 9, 5, 6]}
-    given |= {"p_given_label": [0.1, 0.0, 0.3, 0.2, 0.1]}
+    given |= {"component_size": [1, 9, 9, 5, 6], "p_given_label": [0.1, 0.0, 0.3, 0.2, 0.1]}
     assert [*predictions.disagreements(pandas.DataFrame(given))["node"]] == [0, 4, 2, 1, 3]
 
 
@@ -163,8 +171,8 @@ def test_folds_find_wrong_labels_that_the_model_has_learned(tmp_path, capsys, mo
     graph.y[:30:6] = (graph.y[:30:6] + 1) % 3
     torch.save(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y), "g.pt")
     words = "train.mode erm erm.steps 60 gnn.layer_type mlp file.open_set False file.num_val 9"
-    fixed = ["--no-figures", "--no-tensorboard", "--name", "r"]
-    assert status_of("run", "--cfg", "own", *fixed, "dataset.name", "g.pt", *words.split()) == 0
+    fixed = ["--cfg", "own", *NO_PICTURES, "--name", "r", "dataset.name", "g.pt"]
+    assert status_of("run", *fixed, *words.split()) == 0
     wrong = {*range(0, 30, 6)}
     for folds, found in (0, False), (3, True):
         files = ["--out", f"{folds}.csv", "--disagreements", f"d{folds}.csv"]
@@ -201,7 +209,8 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     torch.save(graph, "own.pt")
     few = ["srnc_plus.rounds", "1", "srnc_plus.steps", "5"] if learns else ["erm.steps", "5"]
     words = ["--cfg", "own", "dataset.name", "own.pt", "train.mode", method, "gnn.dim_inner", "8"]
-    assert not main(["run", "--name", "a", *words, *few])
+    pictures = NO_PICTURES if learns else []  # also of a run that tests no node
+    assert not main(["run", "--name", "a", *pictures, *words, *few])
     assert ("(held-out labels" in capsys.readouterr().out) == learns
     assert not main(["predict", "results/a", "--out", "all.csv"])
     counts = Counter(row["split"] for row in rows("all.csv"))
@@ -219,41 +228,36 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     assert "of these for training" in page and "target" not in page
 
 
-def test_a_graph_with_new_nodes_in_every_form(run_folder):
-    from graphgym_srnc.gym import build
-
-    saved = build.load_model(run_folder / "one")
-    old = build.task_of(saved).target
-    # Ten nodes more, each a copy of an old one, hanging on it.
-    x = torch.cat([old.x, old.x[:10]])
-    edges = torch.cat([old.edge_index, torch.stack([torch.arange(10), torch.arange(200, 210)])], 1)
+@pytest.mark.parametrize("name", ["new.pt", "new.npz", "folder"])
+def test_a_graph_with_new_nodes_in_every_form(name, run_folder, saved, target, tmp_path):
+    """Ten nodes more, each a copy of an old one, hanging on it."""
+    x = torch.cat([target.x, target.x[:10]])
+    links = torch.stack([torch.arange(10), torch.arange(200, 210)])
+    edges = torch.cat([target.edge_index, links], 1)
     want = saved.predict(Data(x=x, edge_index=edges))
-    torch.save(Data(x=x, edge_index=edges), run_folder / "new.pt")
-    np.savez(run_folder / "new.npz", x=x.numpy(), edge_index=edges.numpy())
-    folder = run_folder / "folder"
+    torch.save(Data(x=x, edge_index=edges), tmp_path / "new.pt")
+    np.savez(tmp_path / "new.npz", x=x.numpy(), edge_index=edges.numpy())
+    folder = tmp_path / "folder"
     folder.mkdir()
     np.save(folder / "edges.npy", edges.numpy())
     np.save(folder / "features.npy", x.numpy())
     others = "".join(f"n{v},text\n" for v in range(1, 210))
     (folder / "nodes.csv").write_text('id,text\n=1+2,"=A1\nbody"\n' + others)
-    for words in (
-        ["--graph", run_folder / "new.pt"],
-        ["--graph", run_folder / "new.npz"],
-        ["--graph", folder],
-    ):
-        words = [*words, "--out", run_folder / "new.csv", "--overwrite"]
-        assert status_of("predict", run_folder / "one" / "0", *words) == 0
-        table = rows(run_folder / "new.csv")
-        assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
-        assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()
-        np.testing.assert_allclose(
-            [float(row["p_known"]) for row in table], 1 - want.posterior[:, -1], atol=1e-4
-        )
-        ids = ["'=1+2", "n1"] if words[1] == folder else [None, None]
-        assert [row.get("id") for row in table[:2]] == ids
-        titles = ["'=A1", "text"] if words[1] == folder else [None, None]
-        assert [row.get("title") for row in table[:2]] == titles
-    assert predictions.notes(saved, Data(x=x, edge_index=old.edge_index)) == []
+
+    words = ["--graph", tmp_path / name, "--out", tmp_path / "new.csv"]
+    assert status_of("predict", run_folder / "one" / "0", *words) == 0
+    table = rows(tmp_path / "new.csv")
+    assert [saved.class_names.index(row["class"]) for row in table] == want.label.tolist()
+    assert [int(row["gnn_cluster"]) for row in table] == want.cluster.tolist()
+    known = [float(row["p_known"]) for row in table]
+    np.testing.assert_allclose(known, 1 - want.posterior[:, -1], atol=1e-4)
+    ids = [(row.get("id"), row.get("title")) for row in table[:2]]
+    named = [("'=1+2", "'=A1"), ("n1", "text")]
+    assert ids == (named if name == "folder" else [(None, None)] * 2)
+    assert predictions.notes(saved, Data(x=x, edge_index=target.edge_index)) == []
+
+
+def test_nodes_predicted_as_unknown_that_are_more_likely_known_are_told():
     some = {"class": ["unknown"] * 12, "p_known": [0.6] * 3 + [0.4] * 9}
     (doubt,) = predictions.on_unknown(pandas.DataFrame(some))
     assert doubt.startswith("3 of 12 nodes predicted as unknown are more likely of some known")
@@ -264,54 +268,43 @@ def test_a_graph_with_new_nodes_in_every_form(run_folder):
     assert predictions.on_unknown(pandas.DataFrame(some | {"p_known": [0.4] * 12})) == []
 
 
-def test_a_later_graph_is_compared_with_that_of_training(run_folder, capsys):
-    from graphgym_srnc.gym import build
-
-    saved = build.load_model(run_folder / "one")
-    old = build.task_of(saved).target
-    bare = Data(x=old.x, edge_index=old.edge_index[:, ::4])
+def test_a_later_graph_is_compared_with_that_of_training(run_folder, saved, target, capsys):
+    bare = Data(x=target.x, edge_index=target.edge_index[:, ::4])
     torch.save(bare, run_folder / "few.pt")
     here = (saved.predict(bare).label == saved.method.task.unknown).double().mean()
     there = saved.result["verdict"]["figures"]["unknown_share"]
     words = ["--graph", run_folder / "few.pt", "--out", run_folder / "few.csv"]
-    assert status_of("predict", run_folder / "one", *words) == 0
-    told = capsys.readouterr().out
+    told = told_of(run_folder / "one", capsys, *words)
     assert re.search(rf"unknown +{100 * here:.1f} % +{100 * there:.1f} %", told)
-    links = old.num_edges / 200
+    links = target.num_edges / 200
     pairs = {(min(edge), max(edge)) for edge in bare.edge_index.T.tolist()}
     few = 2 * len(pairs) / 200
     assert re.search(rf"links per node +{few:.1f} +{links:.1f}", told)
     assert few < links / 2 and "warning: Nodes of this graph have far fewer links" in told
     frame = pandas.DataFrame({"class": ["unknown", "0"]})
-    told = predictions.beside_training(saved, old, frame)
+    told = predictions.beside_training(saved, target, frame)
     assert "50.0 %" in told[1] and not any("warning" in line for line in told)
     saved.result["held_out"] = {"as_known": {"accuracy": 0.75}}
-    assert predictions.beside_training(saved, old, frame)[-1].endswith("not known   75.0 %")
+    assert predictions.beside_training(saved, target, frame)[-1].endswith("not known   75.0 %")
     saved.facts.clear()
     saved.result.clear()
-    assert predictions.beside_training(saved, old, frame) == []
+    assert predictions.beside_training(saved, target, frame) == []
 
 
-def test_a_model_of_an_estimator(run_folder, capsys):
-    from graphgym_srnc.gym import build
-
-    target = build.task_of(build.load_model(run_folder / "one")).target
-    graph = Data(
-        x=target.x,
-        edge_index=target.edge_index,
-        y=np.array(["art", "@law"])[np.arange(200) % 2],
-        train_mask=torch.arange(200) < 100,
-    )
+def test_a_model_of_an_estimator(run_folder, target, capsys):
+    links = {"x": target.x, "edge_index": target.edge_index}
+    y = np.array(["art", "@law"])[np.arange(200) % 2]
+    graph = Data(**links, y=y, train_mask=torch.arange(200) < 100)
     estimator = ERM(hidden=8, steps=5, random_state=1, open_set=True).fit(graph)
     estimator.save(run_folder / "erm.pt")
-    torch.save({"x": graph.x, "edge_index": graph.edge_index}, run_folder / "bare.pt")
+    torch.save(links, run_folder / "bare.pt")
     words = ["--graph", run_folder / "bare.pt", "--out", run_folder / "erm.csv"]
     assert status_of("predict", run_folder / "erm.pt", *words) == 0
-    labels = estimator.predict(graph).tolist()
-    assert [row["class"] for row in rows(run_folder / "erm.csv")] == labels
-    assert "gnn_cluster" not in rows(run_folder / "erm.csv")[0]
-    assert status_of("predict", run_folder / "erm.pt", "--out", run_folder / "none.csv") == 2
-    assert "--graph" in capsys.readouterr().err and not (run_folder / "none.csv").exists()
+    table = rows(run_folder / "erm.csv")
+    assert [row["class"] for row in table] == estimator.predict(graph).tolist()
+    assert "gnn_cluster" not in table[0]
+    status = status_of("predict", run_folder / "erm.pt", "--out", run_folder / "none.csv")
+    assert "--graph" in refusal(status, capsys) and not (run_folder / "none.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -345,8 +338,6 @@ def test_errors_take_one_line(run_folder, monkeypatch, capsys, words, match):
 def test_parquet(tmp_path, monkeypatch):
     columns = {"node": [0, 1], "class": ["=a", "b"], "probability": [0.25, 0.5]}
     if find_spec("pyarrow"):
-        import pandas
-
         arguments.check_out("--out", tmp_path / "a.parquet", False)
         (tmp_path / "a.parquet").write_bytes(predictions.encode("a.parquet", columns))
         assert pandas.read_parquet(tmp_path / "a.parquet").to_dict("list") == columns
@@ -358,9 +349,8 @@ def test_parquet(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("few_numbers")
 def test_a_damaged_seed_is_not_replaced_by_the_next(tmp_path, capsys):
     """Also if the folder of the run itself is given, and if nothing but its checksum is gone."""
-    words = ["run", "--cfg", "testing/erm", "--name", "two", "--repeat", "2", "--no-figures"]
-    words += ["--no-tensorboard", "--out-dir", str(tmp_path), "erm.steps", "3"]
-    assert main(words) == 0
+    words = ["run", "--cfg", "testing/erm", "--name", "two", "--repeat", "2", *NO_PICTURES]
+    assert main([*words, "--out-dir", str(tmp_path), "erm.steps", "3"]) == 0
     home = tmp_path / "two"
     outputs = {"predict": tmp_path / "out.csv", "discover": tmp_path / "out.html"}
     commands = [[name, "--out", str(out)] for name, out in outputs.items()]
@@ -395,18 +385,15 @@ def test_a_label_that_every_fold_learned_has_no_held_out_prediction():
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".html"])
 def test_a_file_of_the_user_is_not_replaced(suffix, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    file = tmp_path / f"mine{suffix}"
+    file = Path(f"mine{suffix}")
     table = pandas.DataFrame({"node": ["a", "b"], "class": ["x", ""], "title": ["t", "u"]})
-    if suffix == ".parquet":
-        table.to_parquet(file)
-    else:
-        table.to_csv(file)
+    (table.to_parquet if suffix == ".parquet" else table.to_csv)(file)
     kept = file.read_bytes()
     words = ["discover" if suffix == ".html" else "predict", "run", "--out", file.name]
-    assert "graphgym-srnc did not write it" in refusal(main([*words, "--overwrite"]), capsys)
-    file.write_bytes(b"PAR1")  # not a whole table
-    assert "graphgym-srnc did not write it" in refusal(main([*words, "--overwrite"]), capsys)
-    file.write_bytes(kept)
+    # Not a whole table, and longer than a cell that is read.
+    for content in (kept, b"PAR1" * 50_000):
+        file.write_bytes(content)
+        assert "graphgym-srnc did not write it" in refusal(main([*words, "--overwrite"]), capsys)
     assert "add --overwrite" in refusal(main(words), capsys)
 
 
@@ -418,15 +405,7 @@ def test_labels_that_the_user_typed_are_not_replaced(suffix, tmp_path, monkeypat
     for typed, said in (("", "contains no finished run"), ("x", "has labels that you typed, such")):
         table = {"node": [1, 2], "given_label": ["a", "b"], "new_label": ["", typed]}
         table = pandas.DataFrame(table)
-        write = table.to_csv if suffix == ".csv" else table.to_parquet
-        write(file, index=False)
+        (table.to_csv if suffix == ".csv" else table.to_parquet)(file, index=False)
         kept = file.read_bytes()
         assert said in refusal(main(words), capsys)
         assert file.read_bytes() == kept
-
-
-def test_a_file_that_is_no_table_is_not_replaced(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("mine.csv").write_text("x" * 200_000)  # longer than a cell that is read
-    words = "predict run --out mine.csv --overwrite".split()
-    assert "graphgym-srnc did not write it" in refusal(main(words), capsys)

@@ -26,16 +26,27 @@ LINKS = sorted(
 TEAMS = [f"t{i // 8}" for i in range(V)]
 
 
-def make(tmp_path: Path, *words: object) -> tuple[int, Path]:
-    out = tmp_path / "made"
-    return main(["data", "make", *map(str, words), "--out", str(out), "--overwrite"]), out
+def status_of(tmp_path: Path, *words: object) -> int:
+    out = str(tmp_path / "made")
+    return main(["data", "make", *map(str, words), "--out", out, "--overwrite"])
 
 
-def make_links(tmp_path: Path, text: str, *words: object, **columns: Any) -> tuple[int, Path]:
-    """A graph of the usual nodes, or those with other columns, and of a text of links."""
+def make(tmp_path: Path, *words: object) -> Path:
+    """The folder that a command makes."""
+    assert status_of(tmp_path, *words) == 0
+    return tmp_path / "made"
+
+
+def of_links(tmp_path: Path, text: str, *words: object, **columns: Any) -> list[object]:
+    """Words for a graph of the usual nodes, or with other columns, and of a text of links."""
     (tmp_path / "links.csv").write_text(text)
     nodes = node_table(tmp_path / "n.csv", **columns)
-    return make(tmp_path, nodes, tmp_path / "links.csv", "--numbers", "a", *words)
+    return [nodes, tmp_path / "links.csv", "--numbers", "a", *words]
+
+
+def make_links(tmp_path: Path, text: str, *words: object, **columns: Any) -> Path:
+    """The folder of such a graph."""
+    return make(tmp_path, *of_links(tmp_path, text, *words, **columns))
 
 
 def links_of(out: Path) -> set[tuple[int, int]]:
@@ -75,8 +86,8 @@ PLACES += ["{},{},year|{a},{b},{w}", "k,{},w,{}|{k},{a},{w},{b}"]
 @pytest.mark.parametrize("number, names", enumerate(CONVENTIONS))
 def test_usual_names_of_ends_are_found_wherever_they_stand(number, names, tmp_path, capsys):
     head, line = PLACES[number % len(PLACES)].split("|")
-    status, out = make_links(tmp_path, lines(line, head.format(*names.split(","))))
-    assert status == 0 and links_of(out) == {*LINKS}
+    out = make_links(tmp_path, lines(line, head.format(*names.split(","))))
+    assert links_of(out) == {*LINKS}
     assert "links join the columns " + " and ".join(names.split(",")) in capsys.readouterr().out
 
 
@@ -86,9 +97,9 @@ def test_usual_names_of_ends_are_found_wherever_they_stand(number, names, tmp_pa
 @pytest.mark.parametrize("word", ["Unknown", "?", "NaN", "-1.0"])
 def test_a_word_for_a_missing_label_is_no_class_and_is_told(word, tmp_path, capsys):
     given = [team.removeprefix("t") if i % 2 else word for i, team in enumerate(TEAMS)]
-    status, out = make_links(tmp_path, LINES, label=given)
+    out = make_links(tmp_path, LINES, label=given)
     told = capsys.readouterr().out
-    assert status == 0 and labels_of(out) == {i: str(i // 8) for i in range(V) if i % 2}
+    assert labels_of(out) == {i: str(i // 8) for i in range(V) if i % 2}
     assert "label: " in told and "12 labelled nodes of 3 classes" in told
 
 
@@ -125,13 +136,13 @@ def test_a_label_of_one_node_may_be_misspelt():
 def test_a_column_whose_values_hardly_repeat_is_no_class(tmp_path, capsys):
     text = lines("{a},{b},Undirected,{k},,1.0", "Source,Target,Type,Id,Label,Weight")
     persons = [f"Person {i}" for i in range(V)]
-    assert make_links(tmp_path, text, label=persons, team=TEAMS)[0] == 2
+    assert status_of(tmp_path, *of_links(tmp_path, text, label=persons, team=TEAMS)) == 2
     assert "perhaps team (3 values)" in capsys.readouterr().err
-    status, out = make_links(tmp_path, text, label=persons, **{"class": TEAMS})
-    assert status == 0 and [*labels_of(out).values()] == TEAMS
+    out = make_links(tmp_path, text, label=persons, **{"class": TEAMS})
+    assert [*labels_of(out).values()] == TEAMS
     pairs = [f"Pair {i // 2}" for i in range(V)]
-    status, out = make_links(tmp_path, text, label=pairs)
-    assert status == 0 and [*labels_of(out).values()] == pairs
+    out = make_links(tmp_path, text, label=pairs)
+    assert [*labels_of(out).values()] == pairs
 
 
 # Files as they are found.
@@ -155,30 +166,28 @@ FOUND = {
 
 
 @pytest.mark.parametrize("number, kind", enumerate(FOUND))
-def test_marks_of_other_programs(number, kind, tmp_path, capsys):
+def test_marks_of_other_programs(number, kind, tmp_path):
     suffix, write = FOUND[kind]
-    for id in ("n{}", "#{}", "%{}", "0{}", "é{}", "p {}")[number % 6 :][:1]:
-        ids = [id.format(i) for i in range(V)]
-        nodes = "id,label,a\n" + "".join(f"{ids[i]},{TEAMS[i]},{i % 5}\n" for i in range(V))
-        pairs = "source,target\n" + "".join(f"{ids[a]},{ids[b]}\n" for a, b in LINKS)
-        paths = tmp_path / f"nodes{suffix}", tmp_path / f"links{suffix}"
-        for path, text in zip(paths, (nodes, pairs)):
-            path.write_bytes(write(text))
-        status, out = make(tmp_path, *paths, "--numbers", "a")
-        assert status == 0, capsys.readouterr().err
-        assert links_of(out) == {*LINKS} and [*labels_of(out).values()] == TEAMS
-        assert pandas.read_csv(out / "nodes.csv", dtype=str)["id"].tolist() == ids
+    id = ("n{}", "#{}", "%{}", "0{}", "é{}", "p {}")[number % 6]
+    ids = [id.format(i) for i in range(V)]
+    nodes = "id,label,a\n" + "".join(f"{ids[i]},{TEAMS[i]},{i % 5}\n" for i in range(V))
+    pairs = "source,target\n" + "".join(f"{ids[a]},{ids[b]}\n" for a, b in LINKS)
+    paths = tmp_path / f"nodes{suffix}", tmp_path / f"links{suffix}"
+    for path, text in zip(paths, (nodes, pairs)):
+        path.write_bytes(write(text))
+    out = make(tmp_path, *paths, "--numbers", "a")
+    assert links_of(out) == {*LINKS} and [*labels_of(out).values()] == TEAMS
+    assert pandas.read_csv(out / "nodes.csv", dtype=str)["id"].tolist() == ids
 
 
 @pytest.mark.parametrize("id, end", [("{}", "{}.0"), ("{}.0", "{}"), ("p,{}", "p,{}")])
-def test_the_first_link_is_no_header(id, end, tmp_path, capsys):
+def test_the_first_link_is_no_header(id, end, tmp_path):
     """Ids may be written as numbers with a point in one file, or have commas between tabs."""
     rows = [("id", "label", "a"), *((id.format(i), TEAMS[i], str(i % 5)) for i in range(V))]
     pairs = [[*map(end.format, pair)] for pair in reversed(LINKS)]
     for name, table in (("n.tsv", rows), ("l.tsv", pairs)):
         (tmp_path / name).write_text("".join("\t".join(row) + "\n" for row in table))
-    status, out = make(tmp_path, tmp_path / "n.tsv", tmp_path / "l.tsv", "--numbers", "a")
-    assert status == 0, capsys.readouterr().err
+    out = make(tmp_path, tmp_path / "n.tsv", tmp_path / "l.tsv", "--numbers", "a")
     assert links_of(out) == {*LINKS}
 
 
@@ -237,8 +246,7 @@ def test_frames_and_tables_are_the_same_graph(tmp_path):
     edges.to_csv(tmp_path / "e.csv")
     pairs = ((f"--{name}", value) for name, value in options.items())
     given = [word if isinstance(word, (str, int)) else ",".join(word) for p in pairs for word in p]
-    status, out = make(tmp_path, tmp_path / "n.csv", tmp_path / "e.csv", *given)
-    assert status == 0
+    out = make(tmp_path, tmp_path / "n.csv", tmp_path / "e.csv", *given)
     fields, _ = files.load(out)
     made = from_frames(frame.set_index("id"), edges, **options)
     assert made.x.numpy().dtype == "f4"
@@ -262,16 +270,14 @@ def test_words_of_ids_that_texts_lack_are_told(tmp_path, capsys, kind):
     frame.to_csv(tmp_path / "n.csv", index=False)
     edges = pandas.DataFrame([(ids[a], ids[b]) for a, b in LINKS], columns=["source", "target"])
     edges.to_csv(tmp_path / "e.csv", index=False)
-    status, out = make(tmp_path, tmp_path / "n.csv", tmp_path / "e.csv", "--text", "title")
+    make(tmp_path, tmp_path / "n.csv", tmp_path / "e.csv", "--text", "title")
     printed = capsys.readouterr().out
-    assert status == 0
     assert ("--text title,id reads them" in printed) == (kind == "snd")
 
 
 def test_words_with_underscores_are_several_words(tmp_path):
     titles = ["SND_USB_AUDIO", "snd"] * (V // 2)
-    status, out = make_links(tmp_path, LINES, "--text", "title", title=titles)
-    assert status == 0
+    out = make_links(tmp_path, LINES, "--text", "title", title=titles)
     words = (out / "words.txt").read_text().split()
     assert {"audio", "snd", "usb"} <= {*words} and "snd_usb_audio" not in words
 
@@ -280,9 +286,8 @@ def test_empty_cells_are_counted_and_told(tmp_path, capsys):
     cells = {"price": ["", "n/a", *range(V - 2)], "land": [""] * 3 + ["US", "DE"] * (V // 2 - 1)}
     cells["land"] = cells["land"][:V]
     chosen = ("--categories", "land", "--numbers", "price")
-    status, _ = make_links(tmp_path, LINES, *chosen, **cells)
+    make_links(tmp_path, LINES, *chosen, **cells)
     printed = capsys.readouterr().out
-    assert status == 0
     marked = "empty cells, counted as the mean: price 2; a feature marks those of price\n"
     assert marked in printed
     assert "empty cells, of no category: land 3\n" in printed
@@ -308,8 +313,8 @@ def test_a_feature_marks_the_empty_cells_of_a_column(tmp_path):
 
 def test_a_recipe_that_marks_no_empty_cells_gives_the_features_of_then(tmp_path, capsys):
     cells = {"price": ["", "", *range(V - 2)]}
-    status, out = make_links(tmp_path, LINES, "--numbers", "price", **cells)
-    assert status == 0 and (out / "words.txt").read_text() == "a\nprice\nprice is missing\n"
+    out = make_links(tmp_path, LINES, "--numbers", "price", **cells)
+    assert (out / "words.txt").read_text() == "a\nprice\nprice is missing\n"
     out.rename(tmp_path / "base")
     recipe = json.loads((tmp_path / "base/recipe.json").read_text())
     assert recipe["numbers"].pop("missing") == ["price"]
@@ -317,8 +322,8 @@ def test_a_recipe_that_marks_no_empty_cells_gives_the_features_of_then(tmp_path,
     (tmp_path / "base/recipe.json").write_text(json.dumps(recipe))
     capsys.readouterr()
     tables = tmp_path / "n.csv", tmp_path / "links.csv"
-    status, out = make(tmp_path, *tables, "--like", tmp_path / "base")
-    assert status == 0 and (out / "words.txt").read_text() == "a\nprice\n"
+    out = make(tmp_path, *tables, "--like", tmp_path / "base")
+    assert (out / "words.txt").read_text() == "a\nprice\n"
     assert "empty cells, counted as the mean: price 2\n" in capsys.readouterr().out
 
 
@@ -330,13 +335,12 @@ def test_a_recipe_that_marks_no_empty_cells_gives_the_features_of_then(tmp_path,
 )
 def test_a_column_whose_mean_moved_is_told_with_both_means(factor, rows, told, tmp_path, capsys):
     miles = [1000.0 + 40 * i for i in range(V)]  # mean 1460, standard deviation 277
-    status, out = make_links(tmp_path, LINES, "--numbers", "miles", miles=miles)
-    assert status == 0
+    out = make_links(tmp_path, LINES, "--numbers", "miles", miles=miles)
     out.rename(tmp_path / "base")
     cells = [factor * mile if row < rows else "" for row, mile in enumerate(miles)]
     nodes = node_table(tmp_path / "new.csv", miles=cells)
     capsys.readouterr()
-    assert make(tmp_path, nodes, tmp_path / "links.csv", "--like", tmp_path / "base")[0] == 0
+    make(tmp_path, nodes, tmp_path / "links.csv", "--like", tmp_path / "base")
     line = "\nmiles: the mean is 2336, and 1460 in the earlier graph"
     assert (line in capsys.readouterr().out) == told
 
@@ -349,8 +353,7 @@ def test_a_later_table_that_drifts_is_told_with_counts(tmp_path, capsys):
         "price": [10.0 + i for i in range(V)],
     }
     chosen = ("--text", "title", "--categories", "land", "--numbers", "price")
-    status, out = make_links(tmp_path, LINES, *chosen, **usual)
-    assert status == 0
+    out = make_links(tmp_path, LINES, *chosen, **usual)
     out.rename(tmp_path / "base")
     for changed, told in (
         ({"land": ["us", "BR"] * (V // 2)}, "\nland: 24 cells (us and BR) without a category"),
@@ -361,7 +364,7 @@ def test_a_later_table_that_drifts_is_told_with_counts(tmp_path, capsys):
     ):
         capsys.readouterr()
         nodes = node_table(tmp_path / "new.csv", **usual | changed)
-        assert make(tmp_path, nodes, tmp_path / "links.csv", "--like", tmp_path / "base")[0] == 0
+        make(tmp_path, nodes, tmp_path / "links.csv", "--like", tmp_path / "base")
         output = capsys.readouterr().out
         assert told in output and (told or "of the earlier" not in output), output
 
@@ -390,8 +393,8 @@ def test_a_wrong_column_of_ids_is_named_where_no_link_holds_them(name, tmp_path,
     nodes.assign(title=[f"word {i}" for i in range(V)]).to_csv(tmp_path / "n.csv", index=False)
     links = [(f"n{i}", f"n{j}", "isa") for i, j in LINKS]
     pandas.DataFrame(links, columns=["x", "y", "why"]).to_csv(tmp_path / "l.csv", index=False)
-    files = [tmp_path / "n.csv", tmp_path / "l.csv", "--numbers", "a", "--id", name]
-    status, _ = make(tmp_path, *files)
+    files = tmp_path / "n.csv", tmp_path / "l.csv"
+    is_wrong = name == "title"
+    assert status_of(tmp_path, *files, "--numbers", "a", "--id", name) == (2 if is_wrong else 0)
     told = capsys.readouterr().err
-    assert status == (2 if name == "title" else 0)
-    assert ("or another column of ids than --id title" in told) == (name == "title")
+    assert ("or another column of ids than --id title" in told) == is_wrong

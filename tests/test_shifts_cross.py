@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ cross_graph, open_networks, synthetic = map(shifts.find, ("cross_graph", "ocnnc"
 
 
 @pytest.fixture
-def networks_folder(tmp_path, monkeypatch) -> str:
+def networks_folder(tmp_path, monkeypatch) -> Path:
     """A data folder with small networks, in a world without a network."""
     written.citation(tmp_path)
     written.ocnnc(tmp_path)
@@ -36,7 +38,13 @@ def networks_folder(tmp_path, monkeypatch) -> str:
         monkeypatch.setattr(family, "nodes", getattr(written, family.name.upper()))
         monkeypatch.setattr(family, "words", written.WORDS)
     monkeypatch.setattr(networks, "urlopen", written.unreachable)
-    return str(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def of_networks(networks_folder) -> Callable[..., ShiftTask]:
+    """Builds tasks of these networks."""
+    return partial(cross_graph, root=str(networks_folder))
 
 
 # ---- the networks ----
@@ -62,46 +70,45 @@ def linked(matrix) -> set[tuple[int, int]]:
 
 
 def test_files_are_read_as_documented(networks_folder):
+    root = str(networks_folder)
     fields = written.citation_network("acmv9")
-    data = CITATION.load("acmv9", networks_folder)
+    data = CITATION.load("acmv9", root)
     assert data.y[:3].tolist() == [1, 1, 2]
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["network"])
     assert data.cleaned["self_loops"] == 1 and data.cleaned["one_way"] > 0
 
     fields = written.ocnnc_network("acm-v8")
-    data = OCNNC.load("acm-v8", networks_folder)
+    data = OCNNC.load("acm-v8", root)
     assert data.y.tolist() == fields["labels"][0].tolist()
     assert torch.equal(data.x, torch.from_numpy(fields["features"].toarray()).float())
     assert set(zip(*data.edge_index.tolist())) == linked(fields["adjacency_matrix"])
 
     fields = written.citation_network("Blog2", 6)
-    data = BLOG.load("Blog2", networks_folder)
+    data = BLOG.load("Blog2", root)
     assert torch.equal(data.x, torch.from_numpy(fields["attrb"] > 0).float())
     assert data.y[:8].tolist() == [1, 1, 2, 3, 4, 5, 0, 1]
 
 
-def test_pairs_of_pygda(networks_folder):
-    task = cross_graph(root=networks_folder, source="blog1", target="Blog2")
+def test_pairs_of_pygda(networks_folder, of_networks):
+    task = of_networks(source="blog1", target="Blog2")
     assert (task.name, task.num_known) == ("cross_graph/Blog1-Blog2", 6)
     assert (task.source.num_nodes, len(task.test)) == (90, 70)
-    made = written.mag(Path(networks_folder), "FR", "RU")
-    task = cross_graph(root=networks_folder, source="MAG_FR", target="mag_ru")
+    made = written.mag(networks_folder, "FR", "RU")
+    task = of_networks(source="MAG_FR", target="mag_ru")
     assert task.name == "cross_graph/MAG_FR-MAG_RU"
     assert torch.equal(task.target.x, made["RU"].x) and torch.equal(
         task.oracle.source.x, task.target.x
     )
     assert set(zip(*task.source.edge_index.tolist())) == set(zip(*made["FR"].edge_index.tolist()))
     assert len(task.test) == 120, "masks are not used"
-    error = refused("source", cross_graph, root=networks_folder, source="MAG_US", target="MAG_RU")
+    error = refused("source", of_networks, source="MAG_US", target="MAG_RU")
     assert "MAG_US_labels_20.pt is missing" in error.message and "mag" in str(error)
-    torch.save(
-        written.Trap(Path(networks_folder) / "ran"),
-        Path(networks_folder) / "mag" / "MAG_US_labels_20.pt",
-    )
+    mark = networks_folder / "ran"
+    torch.save(written.Trap(mark), networks_folder / "mag" / "MAG_US_labels_20.pt")
     with pytest.raises(InputError):
-        cross_graph(root=networks_folder, source="MAG_US", target="MAG_RU")
-    assert not (Path(networks_folder) / "ran").exists()
+        of_networks(source="MAG_US", target="MAG_RU")
+    assert not mark.exists()
 
 
 WRONG_CITATION = {
@@ -126,28 +133,30 @@ WRONG_OCNNC = {
 )
 def test_refused_networks(networks_folder, family, name, fields, wrong):
     place = f"{family.name}/{name}.mat"
-    file = Path(networks_folder) / place
-    refused("name", family.load, name="acmv7", root=networks_folder)
+    file = networks_folder / place
+    load = partial(family.load, root=str(networks_folder))
+    refused("name", load, "acmv7")
     for field, changes in wrong.items():
         for change in changes:
             scipy.io.savemat(file, fields | {field: change(fields[field])})
-            refused(place, family.load, name=name, root=networks_folder)
+            refused(place, load, name)
         scipy.io.savemat(file, {key: value for key, value in fields.items() if key != field})
-        refused(place, family.load, name=name, root=networks_folder)
+        refused(place, load, name)
     for content in (b"", b"<html>not found</html>", file.read_bytes()[:300]):
         file.write_bytes(content)
-        refused(place, family.load, name=name, root=networks_folder)
+        refused(place, load, name)
 
 
 @pytest.mark.parametrize("family, name", [(CITATION, "acmv9"), (OCNNC, "acm-v8")])
 def test_download_is_kept_only_if_whole(networks_folder, monkeypatch, family, name):
     place = f"{family.name}/{name}.mat"
-    file = Path(networks_folder) / place
-    before = family.load(name, networks_folder)
+    file = networks_folder / place
+    load = partial(family.load, root=str(networks_folder))
+    before = load(name)
     asked = []
     content = file.read_bytes()
     file.unlink()
-    error = refused("name", family.load, name=name, root=networks_folder)
+    error = refused("name", load, name)
     assert file.name in error.message + error.allowed and str(file.parent) in error.allowed
     for answer in (content[:200], content):
         assert not file.exists()
@@ -157,9 +166,9 @@ def test_download_is_kept_only_if_whole(networks_folder, monkeypatch, family, na
             lambda url, timeout, answer=answer: asked.append(url) or io.BytesIO(answer),
         )
         if answer != content:
-            refused(place, family.load, name=name, root=networks_folder)
-    assert torch.equal(family.load(name, networks_folder).edge_index, before.edge_index)
-    family.load(name, networks_folder)
+            refused(place, load, name)
+    assert torch.equal(load(name).edge_index, before.edge_index)
+    load(name)
     assert asked == [f"{family.url}{name}.mat"] * 2 and asked[0].startswith("https://")
     assert file.read_bytes() == content and len(list(file.parent.iterdir())) == 3
 
@@ -167,8 +176,8 @@ def test_download_is_kept_only_if_whole(networks_folder, monkeypatch, family, na
 # ---- cross_graph ----
 
 
-def test_close_set_without_target_labels(networks_folder):
-    task = cross_graph(root=networks_folder, source="acmv9", target="dblpv7", split_seed=3)
+def test_close_set_without_target_labels(of_networks):
+    task = of_networks(source="acmv9", target="dblpv7", split_seed=3)
     assert task.source is not task.target and not task.open_set and task.num_known == 5
     sizes = [len(part) for part in (task.train, task.source_val, task.test, task.pool)]
     assert sizes == [80, 20, 60, 60]
@@ -177,23 +186,23 @@ def test_close_set_without_target_labels(networks_folder):
     told = {"source": "acmv9", "target": "dblpv7", "split_seed": 3, "unseen": []}
     assert task.info | told == task.info
     assert describe(task)["splits"]["validation nodes"] == 20 and task.class_names == ()
-    task = cross_graph(root=networks_folder, num_val=30, val_share=0.5)
+    task = of_networks(num_val=30, val_share=0.5)
     assert task.validation is task.target
     assert (len(task.val), len(task.test), len(task.source_val)) == (30, 50, 50)
     assert not overlap(task.val, task.test) and not overlap(task.train, task.source_val)
-    assert len(cross_graph(root=networks_folder, num_val=30, val_share=0.0).source_val) == 0
+    assert len(of_networks(num_val=30, val_share=0.0).source_val) == 0
 
 
-def test_masked_classes(networks_folder):
-    task = cross_graph(root=networks_folder, unseen=[3, 1])
-    full = cross_graph(root=networks_folder)
+def test_masked_classes(of_networks):
+    task = of_networks(unseen=[3, 1])
+    full = of_networks()
     assert task.open_set and task.num_known == 3 and task.info["unseen"] == [1, 3]
     for graph in (task.source, task.target):
         assert torch.equal(graph.y == 3, torch.isin(graph.y_true, torch.tensor([1, 3])))
         assert [graph.y_true[graph.y == i].unique().tolist() for i in range(3)] == [[0], [2], [4]]
     assert torch.equal(task.source.y_true[task.val], full.source.y_true[full.val])
     assert 3 in task.source.y[task.val].tolist() and len(task.test) == 80
-    oracle = cross_graph(root=networks_folder, num_unseen=2).oracle
+    oracle = of_networks(num_unseen=2).oracle
     assert oracle.source is oracle.target and oracle.num_known == 5 and not oracle.open_set
     assert (len(oracle.train), len(oracle.val), len(oracle.test)) == (48, 16, 16)
     assert not overlap(oracle.train, oracle.val, oracle.test)
@@ -306,18 +315,18 @@ def test_classes_that_only_one_graph_has(tmp_path):
     assert cross_graph(source=many, target=few).num_known == 4
 
 
-def test_refused_pairs(tmp_path, networks_folder):
+def test_refused_pairs(tmp_path, of_networks):
     def no(key: str, words: str = "", **options: str) -> None:
-        assert words in refused(f"cross_graph.{key}", cross_graph, **options).message
+        assert words in refused(f"cross_graph.{key}", of_networks, **options).message
 
     def new(name: str, **changes: np.ndarray) -> str:
         return saved(tmp_path / name, graph() | changes)
 
     a = new("a.pt")
-    no("target", "12", root=networks_folder, source="acmv9", target=a)
-    no("target", root=networks_folder, source="acmv9", target="ACMv9")
-    no("target", source=a, target="a.pt", root=str(tmp_path))
-    no("source", "dblpv7", root=networks_folder, source="acmv8")
+    no("target", "12", source="acmv9", target=a)
+    no("target", source="acmv9", target="ACMv9")
+    no("target", source=a, target="a.pt")
+    no("source", "dblpv7", source="acmv8")
     (tmp_path / "bad.pt").write_bytes(b"nothing")
     no("target bad.pt", source=a, target=str(tmp_path / "bad.pt"))
     no("source", source=new("bare.npz", y=np.full(40, -1)), target=a)
@@ -337,20 +346,20 @@ def test_refused_pairs(tmp_path, networks_folder):
     no("source", "does not exist", source=f"{a},nothing.pt", target=b)
 
 
-def test_refused_options(networks_folder):
+def test_refused_options(of_networks):
     for key, options in {
         "val": {"val_share": 0.001},
         "test": {"num_val": 80},
         "unseen": {"unseen": [0, 1, 2, 3]},
     }.items():
-        assert key in refused("", cross_graph, root=networks_folder, **options).key
+        assert key in refused("", of_networks, **options).key
 
 
 # ---- ocnnc ----
 
 
 def test_unknown_classes_leave_the_source_alone(networks_folder):
-    task = open_networks(root=networks_folder, source="citation-v1", target="dblp-v4")
+    task = open_networks(root=str(networks_folder), source="citation-v1", target="dblp-v4")
     fields = written.ocnnc_network("citation-v1")
     known = np.arange(90) % 9 < 5
     assert task.source.num_nodes == known.sum() == 50 and task.target.num_nodes == 72
@@ -363,7 +372,7 @@ def test_unknown_classes_leave_the_source_alone(networks_folder):
 
 
 def test_all_source_nodes_teach(networks_folder):
-    task = open_networks(root=networks_folder)
+    task = open_networks(root=str(networks_folder))
     assert torch.equal(task.train, torch.arange(50)) and not len(task.source_val)
     assert task.val is task.train and task.validation is task.source
     assert task.test.tolist() == task.pool.tolist() == list(range(72))
@@ -376,12 +385,9 @@ def test_all_source_nodes_teach(networks_folder):
 # ---- several sources ----
 
 
-def test_several_sources_are_one_graph_without_edges_between_them(networks_folder):
-    both = cross_graph(root=networks_folder, source="acmv9,DBLPv7", target="citationv1")
-    first, second = (
-        cross_graph(root=networks_folder, source=name, target="citationv1")
-        for name in ("acmv9", "dblpv7")
-    )
+def test_several_sources_are_one_graph_without_edges_between_them(of_networks):
+    both = of_networks(source="acmv9,DBLPv7", target="citationv1")
+    first, second = (of_networks(source=name, target="citationv1") for name in ("acmv9", "dblpv7"))
     count = first.source.num_nodes
     assert torch.equal(both.source.x, torch.cat([first.source.x, second.source.x]))
     expected = torch.block_diag(*map(dense, (first.source, second.source)))
@@ -393,9 +399,7 @@ def test_several_sources_are_one_graph_without_edges_between_them(networks_folde
     assert both.info["source"] == "acmv9,dblpv7"
     for part in (0, 1):  # each source teaches
         assert (both.source.domain[both.train] == part).any()
-    masked = cross_graph(
-        root=networks_folder, source="acmv9,dblpv7", target="citationv1", num_unseen=1
-    )
+    masked = of_networks(source="acmv9,dblpv7", target="citationv1", num_unseen=1)
     assert len(masked.source.domain) == masked.source.num_nodes < both.source.num_nodes
 
 

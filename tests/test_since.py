@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 from pathlib import Path
 from typing import Mapping, Sequence
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import refusal
+from conftest import refusal, rows
 from statsmodels.stats.proportion import confint_proportions_2indep
 from torch_geometric.data import Data
 
@@ -242,13 +241,13 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
                  "--nodes", "now.csv"]) == 0  # fmt: skip
     told = capsys.readouterr().out
     assert "classes over time" in told and "Newcombe" in told and "=c " in told
-    rows = {row["name"]: row for row in csv.DictReader(Path("classes_over_time.csv").open())}
-    assert {name: rows[name]["status"] for name in "cd"} == {"c": "grown", "d": "gone"}
-    assert [row["status"] for name, row in rows.items() if name not in "abcd"] == ["new"]
+    changes = {row["name"]: row for row in rows("classes_over_time.csv")}
+    assert {name: changes[name]["status"] for name in "cd"} == {"c": "grown", "d": "gone"}
+    assert [row["status"] for name, row in changes.items() if name not in "abcd"] == ["new"]
     assert "class_then" not in Path("now.csv").read_text(), "most ids are of other classes"
-    assert int(rows["c"]["now"]) / 400 == float(rows["c"]["share_now"])
+    assert int(changes["c"]["now"]) / 400 == float(changes["c"]["share_now"])
     page = Path("june.html").read_text()
-    assert 'id="since"' in page and f">{plain(rows['d']['status'])}</td>" in page
+    assert 'id="since"' in page and f">{plain(changes['d']['status'])}</td>" in page
     assert main([*words, "--labels-out", "next"]) == 0
     assert "got the label c" in capsys.readouterr().out
     assert ",c" in Path("next/labels.csv").read_text()

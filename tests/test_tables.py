@@ -140,28 +140,30 @@ def test_numbers_beside_text_are_half_as_long():
     assert np.sqrt((x[:, 0] ** 2).mean()) == pytest.approx(1)
 
 
-def test_a_text_of_numbers_alone_is_told(tmp_path, capsys):
-    nodes = write(tmp_path / "n.csv", tuple(TABLE), [*zip(*TABLE.values())])
-    links = write(tmp_path / "l.csv", ("from", "to"), EDGES)
-    words = ["data", "make", str(nodes), str(links), "--text", "title,year", "--label", "label"]
-    assert not main([*words, "--out", str(tmp_path / "g")])
+def test_a_text_of_numbers_alone_is_told(split_free, tmp_path, capsys):
+    assert run("make", *split_free, "--text", "title,year", "--out", tmp_path / "g") == 0
     told = capsys.readouterr().out
     assert "year: every cell is a number, and each number is a word. --numbers year reads" in told
     assert "title: every" not in told
 
 
-def test_versions_among_numbers_are_told(tmp_path, capsys):
-    columns = TABLE | {"size": ["2.1", "2.10", "3.5", "", "3.50", "1", "4", "10"]}
-    nodes = node_table(tmp_path / "n.csv", **columns)
-    links = write(tmp_path / "l.csv", ("from", "to"), EDGES)
-    words = ["data", "make", str(nodes), str(links), "--numbers", "size,year", "--label", "label"]
-    assert not main([*words, "--out", str(tmp_path / "g")])
-    told = capsys.readouterr().out
-    assert "size: '2.1' and '2.10' are one number. If these are versions" in told
-    assert "year: '" not in told
-    node_table(tmp_path / "n.csv", size=["1.50", "2.00", "2.50", "2.10", "", "3.00", "3.10", "100"])
-    assert not main([*words, "--out", str(tmp_path / "g"), "--overwrite"])
-    assert "are one number" not in capsys.readouterr().out
+@pytest.mark.parametrize(
+    "size, is_told",
+    [
+        (["2.1", "2.10", "3.5", "", "3.50", "1", "4", "10"], True),
+        (["1.50", "2.00", "2.50", "2.10", "", "3.00", "3.10", "100"], False),
+    ],
+)
+def test_versions_among_numbers_are_told(size, is_told, split_free):
+    nodes = node_table(split_free[0], size=size)
+    _, told = make_graph(nodes, split_free[1], numbers=["size", "year"])
+    found = [line for line in told if "are one number" in line]
+    assert len(found) == is_told
+    start = "size: '2.1' and '2.10' are one number. If these are versions"
+    assert all(line.startswith(start) for line in found)
+
+
+MILLIMETRES = [f"{size} mm" if size else "" for size in SIZES]
 
 
 def test_a_table_becomes_the_task_that_file_reads(files, tmp_path, capsys):
@@ -238,46 +240,43 @@ def test_one_unit_is_no_part_of_a_number(cells, read):
 
 
 def test_units_of_a_column_are_told(split_free):
-    one = [f"{size} mm" if size else "" for size in SIZES]
-    made, told = make_graph(node_table(split_free[0], size=one), split_free[1], numbers=["*"])
-    plain, _ = make_graph(node_table(split_free[0]), split_free[1], numbers=["*"])
+    nodes, links = split_free
+    plain, _ = make_graph(nodes, links, numbers=["*"])
+    made, told = make_graph(node_table(nodes, size=MILLIMETRES), links, numbers=["*"])
     assert abs(made.features - plain.features).max() == 0
     assert "size: 7 cells read as numbers: '3 mm' as 3, and similar" in told
-    grouped = [f"{number},000" for number in range(1, 9)]
-    _, told = make_graph(node_table(split_free[0], size=grouped), split_free[1], numbers=["*"])
-    assert "size is not read as numbers because of 8 cells such as '1,000'" in told
-    two = [*one[:-1], "2 cm"]
-    _, told = make_graph(node_table(split_free[0], size=two), split_free[1], numbers=["*"])
-    line = "size is not read as numbers because of 7 cells such as '1 mm', with the units mm and cm"
-    assert line in told
+    node_table(nodes, size=[*MILLIMETRES[:-1], "2 cm"])
     with pytest.raises(InputError, match="Write all in one of the units mm and cm"):
-        make_graph(node_table(split_free[0], size=two), split_free[1], numbers=["size"])
+        make_graph(nodes, links, numbers=["size"])
 
 
 def test_numbers_of_labelled_nodes_that_differ_are_told(tmp_path):
     year = np.arange(200) ** 1.5
-    size = np.random.default_rng(0).normal(size=200)
+    table = {"id": np.arange(200) + 1000, "year": year}
+    table["size"] = np.random.default_rng(0).normal(size=200)
     label = [*"ab" * 30, *[""] * 140]
-    table = {"id": np.arange(200) + 1000, "year": year, "size": size, "label": label}
-    pandas.DataFrame(table).to_csv(tmp_path / "nodes.csv", index=False)
     (tmp_path / "edges.csv").write_text("1000,1001\n1002,1003\n")
-    _, told = make_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", numbers=["*"])
-    (line,) = (line for line in told if line.startswith("Labelled nodes have another"))
+
+    def told(label: Sequence[str]) -> list[str]:
+        frame = pandas.DataFrame(table | {"label": label})
+        frame.to_csv(tmp_path / "nodes.csv", index=False)
+        _, lines = make_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", numbers=["*"])
+        return [line for line in lines if line.startswith("Labelled nodes have another")]
+
+    (line,) = told(label)
     distance = (year[:60].mean() - year[60:].mean()) / year.std(ddof=1)
     assert f"others: year by {distance:+.1f} standard deviations." in line
-    drawn = np.random.default_rng(0).permutation(label)
-    pandas.DataFrame(table | {"label": drawn}).to_csv(tmp_path / "nodes.csv", index=False)
-    _, told = make_graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", numbers=["*"])
-    assert not any(line.startswith("Labelled nodes have another") for line in told)
+    assert told(np.random.default_rng(0).permutation(label)) == []
 
 
 def test_numbers_and_categories_are_the_text_of_a_node_without_one(split_free):
-    made, _ = make_graph(*split_free, numbers=["size"], categories=["land"])
+    nodes, links = split_free
+    made, _ = make_graph(nodes, links, numbers=["size"], categories=["land"])
     assert made.texts[:2] == ["size 1, land DE", "size 2.5, land FR"]
-    made, _ = make_graph(*split_free, numbers=["size"], text=["title"])
+    made, _ = make_graph(nodes, links, numbers=["size"], text=["title"])
     assert made.texts[0] == TITLES[0]
     sizes = ["1992.021917808219", "", "-0.000123456789", "1234567.25", "5.0", "1", "2", "3"]
-    made, _ = make_graph(node_table(split_free[0], size=sizes), split_free[1], numbers=["size"])
+    made, _ = make_graph(node_table(nodes, size=sizes), links, numbers=["size"])
     shown = ["size 1992.02", "", "size -0.000123457", "size 1234567", "size 5"]
     assert made.texts[:5] == shown
 
@@ -302,13 +301,20 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
     np.testing.assert_allclose(everything.features.toarray(), blocks[0], atol=1e-12)
 
 
-def test_a_column_of_nearly_numbers_says_why_it_is_not_read(files):
-    thousands = [*SIZES[:5], "3,881", *SIZES[6:]]
-    nodes = node_table(files[0], size=thousands)
-    made, told = make_graph(nodes, files[1], numbers=["*"])
+@pytest.mark.parametrize(
+    "size, told",
+    [
+        ([*SIZES[:5], "3,881", *SIZES[6:]], "1 cell such as '3,881'"),
+        ([f"{number},000" for number in range(1, 9)], "8 cells such as '1,000'"),
+        ([*MILLIMETRES[:-1], "2 cm"], "7 cells such as '1 mm', with the units mm and cm"),
+    ],
+    ids=["one cell", "all cells", "two units"],
+)
+def test_a_column_of_nearly_numbers_says_why_it_is_not_read(size, told, split_free):
+    made, notes = make_graph(node_table(split_free[0], size=size), split_free[1], numbers=["*"])
     assert made.words == ["year"]
-    assert "size is not read as numbers because of 1 cell such as '3,881'" in "\n".join(told)
-    assert "land is not read" not in "\n".join(told)
+    assert f"size is not read as numbers because of {told}" in notes
+    assert "land is not read" not in "\n".join(notes)
 
 
 def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
@@ -317,8 +323,9 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     rows = [*zip(IDS[:3], TITLES, SIZES, YEARS, LANDS)]
     new = write(tmp_path / "new.csv", ("id", "title", "size", "year", "land"), rows)
     links = write(tmp_path / "links.csv", ("a", "b"), EDGES[:2])
+    like = ("make", new, links, "--like", tmp_path / "first", "--out")
     capsys.readouterr()
-    assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "second") == 0
+    assert run(*like, tmp_path / "second") == 0
     told = capsys.readouterr().out
     assert "text from title; numbers from size and year; categories from land\n" in told
     assert f"next: graphgym-srnc predict RUN --graph {tmp_path / 'second'}" in told
@@ -327,11 +334,11 @@ def test_a_second_table_gets_the_features_of_the_first(files, tmp_path, capsys):
     assert (tmp_path / "first/words.txt").read_text() == (tmp_path / "second/words.txt").read_text()
     assert not (tmp_path / "second/labels.csv").exists()
     write(new, ("id", "size", "year", "land"), [(row[0], *row[2:]) for row in rows])
-    assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
-    assert "--like: new.csv lacks title, of which the earlier" in capsys.readouterr().err
+    error = refusal(run(*like, tmp_path / "third"), capsys)
+    assert "--like: new.csv lacks title, of which the earlier" in error
     write(links, ("a", "b"), [(IDS[0], "new")])
-    assert run("make", new, links, "--like", tmp_path / "first", "--out", tmp_path / "third") == 2
-    assert "1 of 1 links name ids that are not in the node table" in capsys.readouterr().err
+    error = refusal(run(*like, tmp_path / "third"), capsys)
+    assert "1 of 1 links name ids that are not in the node table" in error
 
 
 def test_spectral_features_are_eigenvectors(split_free):
@@ -424,12 +431,10 @@ def test_inputs_that_are_no_tables(tmp_path, capsys):
 
 
 def test_a_misspelt_file_is_compared_with_those_beside_it(files, capsys):
-    nodes, links, *_ = files
-    wrong = str(links).replace("edges", "egdes")
-    assert wrong != str(links)
-    told = refusal(main(["data", "make", str(nodes), wrong, "--out", "graph"]), capsys)
+    nodes, links = files
+    told = refusal(run("make", nodes, links.with_name("egdes.csv"), "--out", "graph"), capsys)
     assert "egdes.csv: the file cannot be read (No such file or directory)" in told
-    assert f"Did you mean {Path(links).name}?" in told
+    assert "Did you mean edges.csv?" in told
 
 
 def test_what_is_there_is_replaced_only_on_demand(files, tmp_path, capsys):

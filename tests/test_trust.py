@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch_geometric.datasets
 import written
-from conftest import refusal
+from conftest import NO_PICTURES, refusal
 from torch_geometric.data import InMemoryDataset
 from written import Trap
 
@@ -38,7 +38,6 @@ erm: {{steps: 2}}
 gnn: {{dim_inner: 4}}
 """
 SIZES = {"labels_per_class": 5, "num_val": 20, "num_test": 20, "num_unseen": 1}
-QUIET = ("--no-figures", "--no-tensorboard")
 
 
 class Trapped(Trap):
@@ -99,6 +98,13 @@ def pickle_and_zip(mark: Path) -> None:
     facebook().write_bytes(packed.getvalue())
 
 
+def papers() -> None:
+    """Files of ogbn-arxiv."""
+    made = written.graph(200, 4, 10)
+    arrays = made.x.numpy(), made.edge_index.numpy().T, made.y.numpy(), np.full(200, 2010)
+    written.arxiv(Path("evil"), *arrays)
+
+
 def pickled_planetoid(mark: Path) -> None:
     """Cora's files, and a trap in one of them."""
     written.planetoid(Path("evil"), "Cora", 3)
@@ -112,7 +118,7 @@ def config(name: str = "FacebookPagePage", folder: str = "evil", more: str = "")
 
 
 def run(*words: str) -> int:
-    out = ("--out-dir", "out", "--name", "one", *QUIET)
+    out = ("--out-dir", "out", "--name", "one", *NO_PICTURES)
     return main(["run", "--cfg", "config.yaml", *out, *words])
 
 
@@ -130,7 +136,7 @@ def test_arrays_of_a_careless_reader_are_checked(mark, capsys, prepare):
 def test_trust_is_said_on_the_command_line(mark, capsys):
     pickled_facebook(mark)
     config()
-    words = ["run", "--out-dir", "out", *QUIET, "--cfg", "config.yaml"]
+    words = ["run", "--out-dir", "out", *NO_PICTURES, "--cfg", "config.yaml"]
     assert "--trust" in refusal(main(words), capsys) and not mark.exists()
     assert main([*words, "--trust"]) == 0 and mark.exists()
     shifts.forget()
@@ -243,14 +249,10 @@ def test_other_readers_of_pyg_need_trust(mark, monkeypatch):
 
 def test_processed_files_in_the_data_folder_are_not_read(mark):
     np.savez(facebook(), **graph())
-    made = written.graph(200, 4, 10)
-    arrays = made.x.numpy(), made.edge_index.numpy().T, made.y.numpy(), np.full(200, 2010)
-    written.arxiv(Path("evil"), *arrays)
+    papers()
     ogb = Path("evil/ogb/ogbn_arxiv")
-    traps = [facebook().parents[1] / "processed/data.pt"]
-    traps += [
-        facebook().parents[1] / f"processed/pre_{kind}.pt" for kind in ("filter", "transform")
-    ]
+    processed = facebook().parents[1] / "processed"
+    traps = [processed / f"{name}.pt" for name in ("data", "pre_filter", "pre_transform")]
     traps += [ogb / "processed/geometric_data_processed.pt", ogb / "split/time/split_dict.pt"]
     for file in traps:
         file.parent.mkdir(exist_ok=True)
@@ -261,9 +263,7 @@ def test_processed_files_in_the_data_folder_are_not_read(mark):
 
 
 def test_a_text_file_that_is_a_pickle(mark):
-    made = written.graph(200, 4, 10)
-    arrays = made.x.numpy(), made.edge_index.numpy().T, made.y.numpy(), np.full(200, 2010)
-    written.arxiv(Path("evil"), *arrays)
+    papers()
     for part in ("edge", "node-feat", "node-label", "node_year"):
         file = Path(f"evil/ogb/ogbn_arxiv/raw/{part}.csv.gz")
         before = file.read_bytes()
