@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import counted, listed, short
-from graphgym_srnc.data import extremes, piecewise, units
+from graphgym_srnc.data import dates, extremes, piecewise, units
 from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.data.names import PART
 from graphgym_srnc.data.read import NAMELESS, is_counter
@@ -91,7 +91,7 @@ def learn(
         cells = cells._replace(numbers=values)
         recipe["numbers"] = {"columns": [*numbers]} | _learnt_of_numbers(values)
     if categories:
-        own = {name: _categories(table, name) for name in categories}
+        own = {name: categories_of(table, name) for name in categories}
         cells = cells._replace(categories=own)
         recipe["categories"] = {"columns": {}}
         for name, values_of_one in own.items():
@@ -105,7 +105,7 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> Made:
     cells = Cells(
         documents(table, recipe["text"]["columns"]) if "text" in recipe else None,
         _numbers(table, recipe.get("numbers", NO_NUMBERS)["columns"]),
-        {name: _categories(table, name) for name in _values_of(recipe)},
+        {name: categories_of(table, name) for name in _values_of(recipe)},
     )
     bags = []
     if cells.texts is not None:
@@ -321,7 +321,8 @@ def column(table: pandas.DataFrame, name: str, option: str) -> pandas.Series:
     raise InputError.plain(option, f"the table has no column {name!r}", hint)
 
 
-def _categories(table: pandas.DataFrame, name: str) -> list[str]:
+def categories_of(table: pandas.DataFrame, name: str) -> list[str]:
+    """The cells of a column of categories, empty in the place of each word for a missing one."""
     return present(texts(column(table, name, "categories")))
 
 
@@ -434,6 +435,8 @@ def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFram
                 " column of words in `text` or `categories`"
             )
             mixed = units.several(wrong)
+            if dates.read(wrong):
+                hint = "These are dates: name the column in `date`"
             if mixed:
                 hint = f"Write all in one of the units {listed(mixed, 5)}"
             raise InputError.plain(

@@ -350,6 +350,12 @@ def _tell_odd_columns(given: Given, nodes: Nodes) -> None:
                 f" name the column in {option('categories', name)}."
             )
     for name in nodes.uses["categories"]:
+        alike = _alike(features.categories_of(table, name))
+        if alike:
+            given.problems.append(
+                f"{name}: {listed([*map(repr, alike)], 3)} are values of their own, which differ"
+                " in capital letters alone. If they are the same, write them alike."
+            )
         values = table[name].astype(str).nunique()
         if values > len(table) / 2:
             given.problems.append(
@@ -407,6 +413,14 @@ def _possible_dates(found: Look) -> dict[str, list[str]]:
     ]
     readings = {name: dates.read(texts(table[name])) for name in possible}
     return {name: dates.written(own[0]) for name, own in readings.items() if len(own) == 1}
+
+
+def _alike(cells: Sequence[str]) -> list[str]:
+    """The first values that differ in capital letters alone, the most frequent ones first."""
+    by_letters: dict[str, list[str]] = {}
+    for value, _ in Counter(filter(None, cells)).most_common():
+        by_letters.setdefault(value.lower(), []).append(value)
+    return next((values for values in by_letters.values() if len(values) > 1), [])
 
 
 def _as_one_number(cells: Sequence[str]) -> tuple[str, str] | None:

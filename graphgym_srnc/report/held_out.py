@@ -20,7 +20,7 @@ ON_AS_KNOWN = (
     " chooses among the known classes alone."
 )
 ON_ALL_LABELS = (
-    "The final model learned all labels. For nodes of known classes expect as much as the {} row"
+    "The final model learned all labels. For nodes of known classes{} expect as much as the {} row"
     " says, or somewhat more."
 )
 UNLIKE = "settings unlike the first run"
@@ -93,10 +93,12 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
         remarks.append(ON_AS_KNOWN)
         row = "last"
     if found.get("cross_fitted"):
-        remarks.append(ON_ALL_LABELS.format(row))
+        # A run whose labels are of another time than many other nodes has a warning.
+        when = " of that time" if "dates" in result["verdict"]["sentences"] else ""
+        remarks.append(ON_ALL_LABELS.format(when, row))
     remark = " ".join(filter(None, remarks))
-    of_all = f" of {found['of']:,}" if found["labels"] < found["of"] else ""
-    head = f"right on {found['labels']:,}{of_all} labels that the models had not learned"
+    of_all = f" (of {found['of']:,})" if found["labels"] < found["of"] else ""
+    head = f"accuracy on {found['labels']:,}{of_all} labels that the models had not learned"
     if found.get("chosen"):
         head += f" (without {counted(found['chosen'], 'label')} that you added or clusters gave)"
     if found.get("checked"):
@@ -272,14 +274,14 @@ def on_same_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
     text = (
         f"Of these {result['held_out']['labels']:,} held-out labels, {now['labels']:,} did not"
         f" change: {parent['run']} predicted {100 * before['accuracy']:.1f} % of them right, and"
-        f" this run {100 * now['accuracy']:.1f} %, {AS_KNOWN}. A difference of"
-        f" {points:.0f} points may be chance."
+        f" this run {100 * now['accuracy']:.1f} %, {AS_KNOWN}. Chance alone may make a difference"
+        f" of {points:.0f} points."
     )
     if now["accuracy"] >= before["low"]:
         return [text]
     return [
         text,
-        "warning: The known classes are predicted worse than before. Some of the new labels may be"
+        "warning: The known classes seem to be predicted worse. Some of the new labels may be"
         " wrong, such as those of a named cluster with nodes of known classes. Check them. If every"
         " class has labels now, set `open_set=False`.",
     ]

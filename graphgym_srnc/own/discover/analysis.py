@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.core import progress
-from graphgym_srnc.core.task import HIDDEN
+from graphgym_srnc.core.task import DRAWN_MASK, HIDDEN
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.topics import Matrix, best_topics, features
@@ -73,6 +73,8 @@ class Analysis(NamedTuple):
             sentence = table.on_first_group(self.discovery, self.evidence.p_value) or sentence
         if sentence:
             told.insert(int(self.discovery.seeds.predicted), sentence)
+        if DRAWN_MASK in self.graph:
+            told.append(table.OF_ANOTHER_TIME)
         return told
 
     @property

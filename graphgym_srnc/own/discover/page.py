@@ -205,9 +205,23 @@ def _colourings(found: Analysis, places: np.ndarray, shown: np.ndarray) -> list[
         _colouring("class", discovery.label.numpy(), shown, [*classes, "unknown"], by_class, []),
         _colouring(found.head, fifth, shown, fifths, RAMP, []),
     ]
+    if found.names.dates:
+        colourings.append(_by_date(found.names.dates, shown))
     if found.also:
         colourings.append(_few_labels(found, shown))
     return colourings
+
+
+def _by_date(dates: Sequence[str], shown: np.ndarray) -> dict[str, Any]:
+    """Nodes coloured by fifths of their dates, the oldest first."""
+    every = pandas.Series([*dates], dtype=object)
+    days = pandas.to_datetime(every.mask(every == ""))
+    fifth = pandas.qcut(days, len(RAMP), labels=False, duplicates="drop")
+    spans = every.groupby(fifth).agg(["min", "max"])
+    names = [f"{first} to {last}" for first, last in spans.to_numpy()]
+    group = fifth.fillna(len(names)).astype(int).to_numpy()
+    colours = [*RAMP[: len(names)], GREY]
+    return _colouring("date", group, shown, [*names, "unknown"], colours, [])
 
 
 def _few_labels(found: Analysis, shown: np.ndarray) -> dict[str, Any]:

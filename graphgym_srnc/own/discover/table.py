@@ -66,6 +66,16 @@ ONLY_BY_CHANCE = (
     "Chance alone may leave groups with so few labels. Name one only if you recognise a new class."
 )
 
+ALL_LEFTOVERS = (
+    "No cluster is clear. Look at the nodes of each. Name one only if you recognise a class, and"
+    " give it the name of a known class if it is one."
+)
+OF_ANOTHER_TIME = (
+    "Labels could be drawn from a part of the nodes alone. A new cluster may be of a known class"
+    " that looks different elsewhere: compare `nearest known class`, and if it is, name the cluster"
+    " so."
+)
+
 
 class Part(NamedTuple):
     """A part of a cluster in words."""
