@@ -448,6 +448,12 @@ def test_groups_of_known_nodes_that_lack_labels():
     none = torch.full((600,), -1)
     assert candidates.also_possible(torch.rand(600, 3), p, none) == []
 
+    part = graph.clone()
+    part.drawn_mask = graph.y != 4  # class 5 remains among the nodes that could have labels
+    partly = analysis.analyse(part, p, Names(), "abc", Evidence(), given)
+    assert partly.also and partly.lead == [*found.lead, table.OF_ANOTHER_TIME]
+    assert all(part.drawn_mask[row.found.nodes].all() for row in partly.also)
+
 
 def test_candidates_without_labels_are_the_least_certain():
     graph, p, _ = abstaining()
@@ -770,7 +776,7 @@ def test_known_classes_on_the_page(graph):
     known = {name: " ".join(re.sub("<[^>]*>", " ", cells).split()) for name, cells in rows}
     assert known["a"].startswith("20 4 of 9 below half ") and known["b"].startswith("20 4 of 8 ")
     assert known["class 0"].startswith("3 too few ") and "below" not in known["b"]
-    assert "Right on 17 labels that the models had not learned. SRNC+ minus the best" in html
+    assert "Accuracy on 17 labels that the models had not learned. SRNC+ minus the best" in html
     assert "In the last row" in html
     shown = html.partition('<table id="accuracy">')[2].partition("</table>")[0]
     cells = re.findall(r"<td.*?>(.*?)</td>", shown)

@@ -190,7 +190,7 @@ def test_validation_nodes_judge_other_methods(run_with_wrong_labels, capsys):
     right, low, high = (f"{100 * as_known[key]:.1f}" for key in ("accuracy", "low", "high"))
     last = f"MLP, unknown counted as wrong {right} % {low} to {high}"
     assert last in " ".join(told.split())
-    assert "right on 40 of 80 labels" in told and "logistic regression on features" in told
+    assert "accuracy on 40 (of 80) labels" in told and "logistic regression on features" in told
 
 
 def test_the_difference_to_the_best_simpler_model_is_stated():
@@ -557,7 +557,8 @@ def test_a_run_with_new_labels_is_compared_on_the_labels_that_stayed():
     (same,) = words.since_labels(held_out(0.9), parent)
     assert same == (
         "Of these 60 held-out labels, 50 did not change: results/x predicted 85.0 % of them right,"
-        " and this run 90.0 %, unknown counted as wrong. A difference of 13 points may be chance."
+        " and this run 90.0 %, unknown counted as wrong. Chance alone may make a"
+        " difference of 13 points."
     )
     assert len(words.since_labels(held_out(0.72), parent)) == 1
     (same, warning) = words.since_labels(held_out(0.7), parent)

@@ -13,13 +13,14 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from matplotlib.colors import to_rgb
 from torch_geometric.data import Data
 
 from graphgym_srnc.data.names import Names
-from graphgym_srnc.own.discover import feedback, page
+from graphgym_srnc.own.discover import feedback, page, table
 from graphgym_srnc.own.discover.analysis import Analysis
 from graphgym_srnc.own.discover.candidates import Evidence, Seeds
 from graphgym_srnc.own.discover.clusters import Cluster, Discovery, Part
@@ -224,6 +225,24 @@ def test_a_card_has_what_the_model_and_the_graph_say():
         data["words"] == ["a word"] and words[:, 0].tolist() == (found.cluster == 3).int().tolist()
     )
     assert data["urls"][2] == "https://a.org/2" and data["urls"][3] == ""
+
+
+def test_a_map_shows_dates():
+    """By fifths as colours, and on cards; clusters have their quartiles."""
+    found = generated(500)
+    dates = [f"{day:%Y-%m-%d}" for day in pandas.date_range("1990-01-01", periods=500)]
+    dates[7] = ""
+    data = page.map_data(analysed(found, Names(dates=dates)))
+    assert data["dates"] == dates
+    colours = next(one for one in data["colourings"] if one["by"] == "date")
+    assert colours["names"][0] == "1990-01-01 to 1990-04-11" and colours["names"][-1] == "unknown"
+    assert colours["sizes"] == [100, 100, 100, 100, 99, 1]
+    assert unpacked(colours["of"])[[0, 7, 499]].tolist() == [0, 5, 4]
+    of_same_day = page.map_data(analysed(found, Names(dates=["1990-01-01"] * 500)))
+    assert of_same_day["colourings"][-1]["names"] == ["1990-01-01 to 1990-01-01", "unknown"]
+    row = table.rows(found, np.zeros((500, 1)), Names(dates=dates))[0]
+    own = sorted(dates[node] for node in row.cluster.nodes.tolist())
+    assert row.dates == f"{own[len(own) // 4]} to {own[3 * len(own) // 4]}"
 
 
 def test_colours_of_many_classes_differ():

@@ -239,6 +239,22 @@ def test_one_unit_is_no_part_of_a_number(cells, read):
     assert units.plain(cells) == (read or cells)
 
 
+def test_categories_that_differ_in_capitals_are_told(split_free):
+    nodes, links = split_free
+    kinds = ["Law", "law", "LAW", "law", "law", "Law", "act", ""]
+    _, told = make_graph(node_table(nodes, size=kinds), links, categories=["size"])
+    assert [line for line in told if "capital letters" in line] == [
+        "size: 'law', 'Law' and 'LAW' are values of their own, which differ in capital letters"
+        " alone. If they are the same, write them alike."
+    ]
+
+
+def test_dates_as_numbers_are_refused(split_free):
+    nodes, links = split_free
+    with pytest.raises(InputError, match="These are dates: name the column in `date`"):
+        make_graph(node_table(nodes, size=["1994-01-31"] * 8), links, numbers=["size"])
+
+
 def test_units_of_a_column_are_told(split_free):
     nodes, links = split_free
     plain, _ = make_graph(nodes, links, numbers=["*"])

@@ -38,6 +38,7 @@ def from_frames(
     text: Sequence[str] = (),
     numbers: Sequence[str] = (),
     categories: Sequence[str] = (),
+    date: str = "",
     spectral: int = 0,
     like: Data | None = None,
     embeddings: Any = None,
@@ -69,6 +70,8 @@ def from_frames(
             an empty cell is the mean. A further feature marks the empty cells of a column with two
             or more. By default all, if no other feature is chosen.
         categories: columns of which each value becomes a feature.
+        date: column of dates. If the labels are of another time than many other nodes,
+            ``drawn_mask`` ``[V]`` marks the nodes of that time, which SRNC+ compares with them.
         spectral: number of features made of the edges alone.
         like: an earlier graph of this function, whose features are made again: the same words,
             categories, means and units. Other choices of features are then refused.
@@ -91,7 +94,8 @@ def from_frames(
     from graphgym_srnc.data.look import Options
 
     nodes = _checked("nodes", nodes)
-    for name, value in {"id": id, "label": label, "split": split, "weight": weight}.items():
+    single = {"id": id, "label": label, "split": split, "weight": weight, "date": date}
+    for name, value in single.items():
         if not isinstance(value, str):
             raise InputError(name, type(value).__name__, "the name of a column")
     chosen = {"text": _list(text), "numbers": _list(numbers), "categories": _list(categories)}
@@ -110,6 +114,7 @@ def from_frames(
         ends=_list(ends),
         weight=weight,
         link_by=_list(link_by),
+        date=date,
         spectral=spectral,
         like=recipe,
         skip_missing=skip_missing,
@@ -260,7 +265,7 @@ def _graph(
     nodes: pandas.DataFrame, edges: pandas.DataFrame, options: Options, x: np.ndarray | None
 ) -> Data:
     """The graph of two frames, and of features ``[V, F]`` if they are given."""
-    from graphgym_srnc.data import frames
+    from graphgym_srnc.data import dates, frames
     from graphgym_srnc.data.look import Given
 
     given = Given(("nodes", "edges"), options._replace(in_python=True))
@@ -274,6 +279,11 @@ def _graph(
     graph.ids = found.nodes.table[found.nodes.id].tolist()
     graph.feature_names = [*made.words]
     graph.recipe = made.recipe
+    if found.dates is not None:
+        graph.dates = found.dates
+        drawn = dates.drawn(found.dates, np.array([*map(bool, made.labels or found.dates)]))
+        if drawn is not None:
+            graph.drawn_mask = torch.from_numpy(drawn)
     if made.labels is not None and any(made.labels):
         numbers = as_numbers(made.labels)
         graph.y = made.labels if numbers is None else torch.tensor(numbers)

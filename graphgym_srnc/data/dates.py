@@ -18,6 +18,7 @@ PROBED = 100  # cells that tell whether a column may hold dates
 MOSTLY = 0.95  # share of the cells of a column of dates that can be read
 COVERED = 0.95  # share of the dates of labelled nodes that are told
 ANOTHER_TIME = 0.2  # share of the other nodes that are earlier or later than these; else by chance
+FIRST_YEAR = 1000  # of dates; earlier years do not have four digits
 YEARS = (1500, 2100)  # whole numbers that may be years
 LEAST = 20  # labelled and other nodes with a date
 
@@ -46,12 +47,13 @@ def may_be_years(numbers: pandas.Series) -> bool:
 
 def _dates(cells: pandas.Series, forms: Sequence[str]) -> pandas.Series:
     """Dates of cells by the first form that each has, NaT for those of no form."""
-    found = pandas.Series(pandas.NaT, cells.index, dtype="datetime64[ns, UTC]")
+    found = pandas.Series(pandas.NaT, cells.index, dtype="datetime64[s, UTC]")
     for form in forms:
         rest = cells[found.isna() & cells.notna()]
         if rest.empty:
             break
-        found[rest.index] = pandas.to_datetime(rest, format=form, errors="coerce", utc=True)
+        read = pandas.to_datetime(rest, format=form, errors="coerce", utc=True).dt.as_unit("s")
+        found[rest.index] = read.where(read.dt.year >= FIRST_YEAR)
     return found
 
 

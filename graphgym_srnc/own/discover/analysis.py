@@ -152,7 +152,8 @@ def analyse(
     found, fits = _clustered(graph, posterior, topics, seeds, num_new, [*map(str, classes)])
     also = []
     if seeds.predicted:
-        also = candidates.also_possible(topics, posterior, label, len(found.new))
+        drawn = graph.get(DRAWN_MASK)
+        also = candidates.also_possible(topics, posterior, label, len(found.new), drawn)
     x = features(graph)
     described, worded = words.described(x, names)
     new = [replace(one, parts=_parts(one, found.state, described)) for one in found.new]

@@ -162,7 +162,11 @@ def known_of(posterior: Tensor) -> Tensor:
 
 
 def also_possible(
-    topics: Tensor, posterior: Tensor, label: Tensor, before: int = 0
+    topics: Tensor,
+    posterior: Tensor,
+    label: Tensor,
+    before: int = 0,
+    drawn: Tensor | None = None,
 ) -> list[FewLabels]:
     """Groups with few labels of nodes that are predicted as known classes.
 
@@ -173,8 +177,10 @@ def also_possible(
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
         label: class of each labelled node of a known class, ``[V]``; -1 = none.
         before: the largest number of the new clusters.
+        drawn: nodes from which labels were drawn, ``[V]`` (default: all). Others lack labels.
     """
-    own = (posterior.argmax(1) < posterior.size(1) - 1).nonzero().view(-1)
+    is_known = posterior.argmax(1) < posterior.size(1) - 1
+    own = (is_known if drawn is None else is_known & drawn).nonzero().view(-1)
     groups = Scan(topics[own], known_of(posterior[own]), label[own]).groups()
     few = [one for one in groups[:MOST] if one.p_alone < P_ALONE and one.p_value < P_ALSO]
     return [

@@ -211,10 +211,9 @@ def _check_model(model: Any, key: str) -> None:
 
 def _names(data: Data) -> Names:
     """The ``ids`` and ``feature_names`` of a graph, if it has some."""
-    ids, words = (
-        [*map(str, getattr(data, name, None) or ())] or None for name in ("ids", "feature_names")
-    )
-    return Names(ids, None, words)
+    names = ("ids", "feature_names", "dates")
+    ids, words, dates = ([*map(str, getattr(data, name, None) or ())] or None for name in names)
+    return Names(ids, None, words, dates=dates)
 
 
 def _known(model: Estimator, graph: ShiftTask | Data) -> list[Any]:
