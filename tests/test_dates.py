@@ -6,11 +6,12 @@ import numpy as np
 import pandas
 import pytest
 
+from graphgym_srnc import from_frames
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.task import DRAWN_MASK
 from graphgym_srnc.data import dates, files, names
 from graphgym_srnc.data.dates import drawn, of_column, on_labelled, read
-from graphgym_srnc.errors import InputError
+from graphgym_srnc.errors import InputError, ShiftWarning
 
 FORMS = {
     "standard": (["1994-01-31", "2003-05-01"], ["1994-01-31", "2003-05-01"]),
@@ -126,6 +127,19 @@ def test_make_tells_that_labels_are_old_and_how_to_say_so(
     assert names.of_folder(tmp_path / "graph").dates[:2] == wanted
     mask = files.load(tmp_path / "graph")[0][DRAWN_MASK]
     assert mask[4:116].all() and not mask[120:].any()
+
+
+def test_frames_have_dates_too(tmp_path):
+    write_tables(tmp_path, "day")
+    nodes, edges = (pandas.read_csv(tmp_path / f"{name}.csv") for name in ("nodes", "edges"))
+    nodes.loc[7, "day"] = "soon"
+    with pytest.warns(ShiftWarning, match="day: 95 % of the given labels"):
+        graph = from_frames(nodes, edges, numbers="size", date="day")
+    assert graph.dates[6:8] == ["1990-01-07", ""]
+    assert "day: 1 cell without a date, such as 'soon'" in graph.notes
+    assert graph.drawn_mask[8:116].all() and not graph.drawn_mask[120:].any()
+    with pytest.warns(ShiftWarning, match="`date='day'` lets the model take this into account"):
+        assert DRAWN_MASK not in from_frames(nodes, edges, numbers="size")
 
 
 def test_a_missing_column_of_dates_is_named(tmp_path, monkeypatch, capsys):

@@ -470,7 +470,7 @@ def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monk
     assert (method.plan.unknown_share == UNUSUAL) == is_weak == (NO_UNKNOWN in record.warnings)
     assert method.plan.finds_unknown and method.plan.is_clear != is_weak
     if is_weak:
-        assert "less certain than 98 % of these" in record.warnings[NO_UNKNOWN]
+        assert "less certain than 95 % of these" in record.warnings[NO_UNKNOWN]
         assert len(record.history) == 2  # one iteration
 
 

@@ -52,8 +52,8 @@ def _dates(cells: pandas.Series, forms: Sequence[str]) -> pandas.Series:
         rest = cells[found.isna() & cells.notna()]
         if rest.empty:
             break
-        read = pandas.to_datetime(rest, format=form, errors="coerce", utc=True).dt.as_unit("s")
-        found[rest.index] = read.where(read.dt.year >= FIRST_YEAR)
+        own = pandas.to_datetime(rest, format=form, errors="coerce", utc=True).dt.as_unit("s")
+        found[rest.index] = own.where(own.dt.year >= FIRST_YEAR)
     return found
 
 

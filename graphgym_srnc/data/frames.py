@@ -391,13 +391,20 @@ def _dates(given: Given, found: Look) -> Look:
     """
     table = found.nodes.table
     name = given.options.date
-    of_nodes = dates.of_column(texts(table[name]), name) if name else None
+    of_nodes = None
+    if name:
+        cells = features.categories_of(table, name)
+        of_nodes = dates.of_column(cells, name)
+        wrong = [cell for cell, date in zip(cells, of_nodes) if cell and not date]
+        if wrong:
+            count = counted(len(wrong), "cell")
+            given.notes.append(f"{name}: {count} without a date, such as {wrong[0]!r}")
     known = {name: of_nodes} if of_nodes else _possible_dates(found)
     is_labelled = np.array([bool(label) for label in found.labels or [""] * len(table)])
     told = {one: dates.on_labelled(own, is_labelled) for one, own in known.items()}
     for one in [one for one, text in told.items() if text][:1]:
         text = f"{one}: {told[one]}"
-        if not name and not given.options.in_python:
+        if not name:
             text += f" {option('date', one)} lets the model take this into account."
         given.problems.append(text)
     return found._replace(dates=of_nodes)
@@ -411,7 +418,9 @@ def _possible_dates(found: Look) -> dict[str, list[str]]:
     possible += [
         name for name in table if name not in found.nodes.used and not _holds_numbers(table[name])
     ]
-    readings = {name: dates.read(texts(table[name])) for name in possible}
+    # Most columns are told by their first cells.
+    likely = [name for name in possible if dates.read(texts(table[name].head(PROBED)))]
+    readings = {name: dates.read(texts(table[name])) for name in likely}
     return {name: dates.written(own[0]) for name, own in readings.items() if len(own) == 1}
 
 

@@ -213,6 +213,14 @@ class SRNCPlus(ClusterMethod):
         return pool if drawn is None else pool[drawn[pool]]
 
     @property
+    def least_rank(self) -> float:
+        """Least share of these whose confidence is too low for a known class.
+
+        It is above 0 if there are others, which may be of an unknown class that these lack.
+        """
+        return UNUSUAL if len(self.comparable) < len(self.task.pool) else 0.0
+
+    @property
     def num_classes(self) -> int:
         """Number of classes that the classifiers have learned."""
         return self.task.num_known + bool(self.plan.finds_unknown and self.plan.iteration)
@@ -418,8 +426,8 @@ class SRNCPlus(ClusterMethod):
             if self.plan.adapts and not self.rounds:
                 self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
             figures |= {"expected_accuracy": found.accuracy, "expected_error": found.error}
-        elif len(self.comparable) < len(self.task.pool):
-            self.change(unknown_share=UNUSUAL)
+        elif self.least_rank:
+            self.change(unknown_share=self.least_rank)
             self.episodes = min(self.episodes, 1)
             share = len(self.comparable) / len(self.task.pool)
             self.warnings[NO_UNKNOWN] = UNUSUAL_OTHERS.format(
@@ -662,7 +670,7 @@ class SRNCPlus(ClusterMethod):
 
         plan = self.plan
         self.change(
-            unknown_share=mean(plan.unknown_share, found.rank),
+            unknown_share=mean(plan.unknown_share, max(found.rank, self.least_rank)),
             least_share=mean(plan.least_share, found.least_share),
             expected=mean(plan.expected, found.known_accuracy),
             precision=mean(plan.precision, found.precision),

@@ -47,9 +47,10 @@ def from_data(
 
     The split is given by ``train_mask``, ``val_mask`` and ``test_mask``, of which only the first is
     required; labels outside the masks are not used. ``chosen_mask`` says which nodes have a label
-    because of what a model predicted, so that it must not judge. Classes without a training node
-    are unknown. With two graphs, validation and test nodes belong to the target. The source's
-    ``val_mask`` is then held out, and serves for validation if the target has none.
+    because of what a model predicted, so that it must not judge, and ``drawn_mask`` from which
+    nodes labels were drawn at random (default: all). Classes without a training node are unknown.
+    With two graphs, validation and test nodes belong to the target. The source's ``val_mask`` is
+    then held out, and serves for validation if the target has none.
 
     Args:
         source: the labelled graph. If there is a target, all labelled source nodes are training

@@ -40,7 +40,7 @@ NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: at most 0.05), so no"
     " node is predicted as unknown."
 )
-UNUSUAL = 0.02  # share of the nodes that labels were drawn from that are less certain by chance
+UNUSUAL = 0.05  # share of the nodes that labels were drawn from that are less certain by chance
 UNUSUAL_OTHERS = (
     "Labels were drawn from {:.0f} % of the unlabelled nodes alone, which show no clear sign of an"
     " unknown class (p = {:.2g}). Those of the others are predicted as unknown that are less"
