@@ -103,6 +103,7 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     told = capsys.readouterr().out
     assert "no node of the graph has" in refusal(status_of(*words.split()), capsys)
     assert "no test node has a label" in told and "report results" not in told
+    assert "keeps 100 labels" not in told  # that is for one graph
     assert f"run --cfg own-networks {pair[:41]}\n" in told
     answers = pandas.read_csv("p.csv").merge(pandas.read_csv("new/answers.csv"), on="id")
     assert answers["id"].tolist() == pandas.read_csv("new/nodes.csv")["id"].tolist()

@@ -19,7 +19,8 @@ from graphgym_srnc.report.tables import ABSENT, METRICS, Grid, boxes, figure, na
 SCORES = tuple(METRICS)[: tuple(METRICS).index("seconds")]  # scores of a summary
 SHOWN = (*SCORES[:5], "unknown_auroc")  # scores of a printed summary, beside a user's own
 
-NO_TEST_LABELS = "no test node has a label; with `num_test=100`, your own graph keeps 100 labels"
+NO_TEST_LABELS = "no test node has a label"
+KEEP_LABELS = "; with `num_test=100`, your own graph keeps 100 labels"  # if it is one graph
 
 Row = dict[str, Any]
 
@@ -53,7 +54,8 @@ def summarise(name: str, results: Mapping[int, records.Result], ddof: int = 0) -
     if all("known_accuracy" in test and "unknown_recall" not in test for test in tests):
         row["notes"] = [KNOWN_ONLY]
     if not any(tests):
-        row["notes"] = [NO_TEST_LABELS]
+        is_own = every[0]["config"]["dataset"]["format"] == "file"
+        row["notes"] = [NO_TEST_LABELS + (KEEP_LABELS if is_own else "")]
     for metric in dict.fromkeys((*SCORES, *own_scores(every))):
         values = [test[metric] for test in tests if metric in test]
         if values:
