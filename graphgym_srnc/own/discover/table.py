@@ -71,9 +71,9 @@ ALL_LEFTOVERS = (
     " give it the name of a known class if it is one."
 )
 OF_ANOTHER_TIME = (
-    "Labels could be drawn from a part of the nodes alone. A new cluster may be of a known class"
-    " that looks different elsewhere: compare `nearest known class`, and if it is, name the cluster"
-    " so."
+    "Labels were drawn from a part of the nodes alone, and say nothing of the others. A new cluster"
+    " may be of a known class that looks different there: compare its words with the nearest known"
+    " class, and if it is, give it that name."
 )
 
 
