@@ -467,11 +467,37 @@ def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monk
     share = float(unknown[part].float().mean())
     assert share == pytest.approx(method.plan.unknown_share, abs=2 / len(part))
     is_weak = p_value == 0.5
-    assert (method.plan.unknown_share == UNUSUAL) == is_weak == (NO_UNKNOWN in record.warnings)
+    assert (
+        is_weak == (NO_UNKNOWN in record.warnings) == ("unusual_share" in record.history[0].losses)
+    )
     assert method.plan.finds_unknown and method.plan.is_clear != is_weak
     if is_weak:
-        assert "less certain than 95 % of these" in record.warnings[NO_UNKNOWN]
+        assert "less certain than 95 % of the held-out nodes" in record.warnings[NO_UNKNOWN]
         assert len(record.history) == 2  # one iteration
+
+
+def test_without_such_nodes_held_out_labels_bound_the_confidence(monkeypatch):
+    """As if all old nodes had labels."""
+    task = without_validation(one_graph(1))
+    graph = copy.copy(task.source)
+    graph.drawn_mask = torch.zeros(graph.num_nodes, dtype=torch.bool).index_fill(
+        0, task.train, True
+    )
+    task = dataclasses.replace(task, source=graph, target=graph)
+    judges = []
+    plain = UnknownTest.judged
+    monkeypatch.setattr(
+        UnknownTest, "judged", lambda *given: judges.append(plain(*given)) or judges[-1]
+    )
+    method = make(steps=30, rounds=0, abstain=True)
+    record = trainer.fit(method, task, selection="last")
+    assert method.plan.p_value == -1 and "no_unknown_p_value" not in record.history[0].losses
+    below = (judges[0].ranks < method.plan.unknown_share).float().mean()
+    assert float(below) == pytest.approx(UNUSUAL, abs=1 / len(judges[0].ranks))
+    unknown = method.decide(method.predict(task.target)) == task.num_known
+    share = float(unknown[task.pool].float().mean())
+    assert share == pytest.approx(method.plan.unknown_share, abs=2 / len(task.pool))
+    assert "so nothing tests for an unknown class" in record.warnings[NO_UNKNOWN]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -36,6 +36,7 @@ from graphgym_srnc.methods.shared.plan import (
     NO_UNKNOWN,
     NOT_ADAPTED,
     NOT_ITERATED,
+    NOTHING_TO_TEST,
     SIGNIFICANT,
     TESTS,
     TOO_SMALL,
@@ -67,6 +68,7 @@ ROUNDS = 3  # the same between two graphs
 MOST_ROUNDS = 5  # iterations while the expected accuracy rises
 ENOUGH = 300  # labels that one twin leaves out, with which no second twin is needed
 CLEAR = 2  # standard errors of a rise after which another iteration follows
+LEAST_COMPARABLE = 50  # unlabelled nodes that held-out labels are compared with
 DONE = 0.97  # expected accuracy from which one iteration is enough
 
 
@@ -207,18 +209,20 @@ class SRNCPlus(ClusterMethod):
 
     @property
     def comparable(self) -> Tensor:
-        """Ids of the unlabelled target nodes that could have been drawn as labelled ones."""
+        """Ids of the unlabelled target nodes that could have been drawn as labelled ones.
+
+        If they are too few to compare with, it is all unlabelled nodes.
+        """
         pool = self.task.pool
-        drawn = self.task.target.get(DRAWN_MASK)
-        return pool if drawn is None else pool[drawn[pool]]
+        drawn = pool[self.is_drawn]
+        return drawn if len(drawn) >= LEAST_COMPARABLE else pool
 
     @property
-    def least_rank(self) -> float:
-        """Least share of these whose confidence is too low for a known class.
-
-        It is above 0 if there are others, which may be of an unknown class that these lack.
-        """
-        return UNUSUAL if len(self.comparable) < len(self.task.pool) else 0.0
+    def is_drawn(self) -> Tensor:
+        """Which unlabelled target nodes could have been drawn as labelled ones, ``[u]``."""
+        pool = self.task.pool
+        drawn = self.task.target.get(DRAWN_MASK)
+        return torch.ones_like(pool, dtype=torch.bool) if drawn is None else drawn[pool]
 
     @property
     def num_classes(self) -> int:
@@ -397,6 +401,8 @@ class SRNCPlus(ClusterMethod):
         scores = self.scores_of_folds(held_out)
         # Scores of both kinds are spread alike.
         spread = float(scores[0][self.comparable].std())
+        if self.is_drawn.sum() < LEAST_COMPARABLE and len(self.task.pool) >= LEAST_COMPARABLE:
+            return self.call_unusual_unknown(test.judged(scores), NOTHING_TO_TEST)
         contrast = test.contrast(self.evidence.hop_features(self.target), spread)
         p_values = test.p_values(scores, contrast)
         p_value = min(TESTS * min(p_values.values()), 1.0)
@@ -416,30 +422,40 @@ class SRNCPlus(ClusterMethod):
     def decide_on_unknown(self, judged: Judged) -> dict[str, float]:
         """Choose how many nodes are predicted as unknown, after the test for these.
 
-        Without a clear sign it is none, or if labels could be drawn from a part of the nodes alone,
-        those others that are less certain than nearly all of this part.
+        Without a clear sign it is none, unless labels were drawn from a part of the nodes alone.
         """
         found = unknown_evidence(*judged)
         figures = {"least_unknown_share": found.least_share}
         if self.plan.is_clear or not self.abstain:
-            self.choose_share(found)
+            self.choose_share(found, judged)
+            self.count_kept(judged)
             if self.plan.adapts and not self.rounds:
                 self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
-            figures |= {"expected_accuracy": found.accuracy, "expected_error": found.error}
-        elif self.least_rank:
-            self.change(unknown_share=self.least_rank)
-            self.episodes = min(self.episodes, 1)
-            share = len(self.comparable) / len(self.task.pool)
-            self.warnings[NO_UNKNOWN] = UNUSUAL_OTHERS.format(
-                100 * share, self.plan.p_value, 100 * (1 - UNUSUAL)
-            )
-        else:
-            self.change(finds_unknown=False)
-            self.reported.append("unknown share")
-            self.warn_of_no_sign()
-            return figures
-        self.count_kept(judged.ranks, judged.correct)
+            return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
+        if not self.is_drawn.all():
+            share = 100 * float(self.is_drawn.float().mean())
+            warning = UNUSUAL_OTHERS.format(share, self.plan.p_value)
+            return figures | self.call_unusual_unknown(judged, warning)
+        self.change(finds_unknown=False)
+        self.reported.append("unknown share")
+        self.warn_of_no_sign()
         return figures
+
+    def call_unusual_unknown(self, judged: Judged, warning: str) -> dict[str, float]:
+        """Predict nodes as unknown that are less certain than nearly all held-out nodes."""
+        self.change(unknown_share=self.unusual_rank(judged))
+        self.count_kept(judged)
+        self.episodes = min(self.episodes, 1)
+        self.warnings[NO_UNKNOWN] = warning
+        return {"unusual_share": self.plan.unknown_share}
+
+    def unusual_rank(self, judged: Judged) -> float:
+        """Least share of nodes that are predicted as unknown: as unusual as few held-out nodes.
+
+        It is 0 unless there are nodes that could not have been drawn as labelled ones, which may be
+        of an unknown class that the others lack.
+        """
+        return 0.0 if self.is_drawn.all() else float(judged.ranks.quantile(UNUSUAL))
 
     def first_confidence(self, graph: Data) -> Tensor:
         """Confidence ``[V]`` that a node is of a known class, before the first iteration."""
@@ -654,15 +670,15 @@ class SRNCPlus(ClusterMethod):
         elif self.plan.is_clear:
             self.gained = gained
             more = (found.least_share - self.plan.least_share) * 2 * len(gained) ** 0.5
-            self.choose_share(found, weight=1.0 if more > CLEAR else 0.5)
-            self.count_kept(judged.ranks, judged.correct)
+            self.choose_share(found, judged, weight=1.0 if more > CLEAR else 0.5)
+            self.count_kept(judged)
         return {
             "recounted_share": found.rank,
             "recounted_least_share": found.least_share,
             "recounted_accuracy": found.accuracy,
         }
 
-    def choose_share(self, found: UnknownEvidence, weight: float = 1.0) -> None:
+    def choose_share(self, found: UnknownEvidence, judged: Judged, weight: float = 1.0) -> None:
         """Predict as many nodes as unknown as evidence says, in a weighted mean with the plan."""
 
         def mean(now: float, new: float) -> float:
@@ -670,16 +686,18 @@ class SRNCPlus(ClusterMethod):
 
         plan = self.plan
         self.change(
-            unknown_share=mean(plan.unknown_share, max(found.rank, self.least_rank)),
+            unknown_share=mean(plan.unknown_share, max(found.rank, self.unusual_rank(judged))),
             least_share=mean(plan.least_share, found.least_share),
             expected=mean(plan.expected, found.known_accuracy),
             precision=mean(plan.precision, found.precision),
         )
 
-    def count_kept(self, ranks: Tensor, correct: Tensor) -> None:
-        """Count correctly predicted held-out nodes, ``[m]``, above the unknown-class threshold."""
+    def count_kept(self, judged: Judged) -> None:
+        """Count correctly predicted held-out nodes above the unknown-class threshold."""
         assert self.out_of_fold is not None
-        kept = (correct * (ranks >= self.plan.unknown_share)).sum() / correct.sum().clamp(min=1)
+        correct = judged.correct
+        is_above = judged.ranks >= self.plan.unknown_share
+        kept = (correct * is_above).sum() / correct.sum().clamp(min=1)
         self.out_of_fold = self.out_of_fold._replace(kept=kept.cpu())
 
     def pseudo_labels(self, name: str, graph: Graph, scores: Tensor) -> Term:

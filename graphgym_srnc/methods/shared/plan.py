@@ -40,11 +40,18 @@ NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: at most 0.05), so no"
     " node is predicted as unknown."
 )
-UNUSUAL = 0.05  # share of the nodes that labels were drawn from that are less certain by chance
+UNUSUAL = 0.05  # share of held-out nodes below the threshold if labels are of a part of the nodes
+_UNUSUAL = (
+    " Nodes are predicted as unknown if they are less certain than 95 % of the held-out nodes. Some"
+    " may be of known classes that have changed."
+)
 UNUSUAL_OTHERS = (
     "Labels were drawn from {:.0f} % of the unlabelled nodes alone, which show no clear sign of an"
-    " unknown class (p = {:.2g}). Those of the others are predicted as unknown that are less"
-    " certain than {:.0f} % of these. Some may be of known classes that have changed."
+    " unknown class (p = {:.2g})." + _UNUSUAL
+)
+NOTHING_TO_TEST = (
+    "Nearly all nodes that labels were drawn from have labels, so nothing tests for an unknown"
+    " class." + _UNUSUAL
 )
 TOO_SMALL = "detectable share"  # code of the next warning
 DETECTABLE = (

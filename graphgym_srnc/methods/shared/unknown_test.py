@@ -138,6 +138,12 @@ class UnknownTest:
             weight[members] = per_node * (predicted == k).sum().clamp(min=1) / members.sum()
         return Contrast(x, own.nodes, weight, self.pool, spread)
 
+    def judged(self, scores: Sequence[Tensor]) -> Judged:
+        """The held-out nodes by scores ``[V]`` of each fold."""
+        held_out = self.held_out
+        ranks = held_out.ranks(scores, self.pool)
+        return Judged(ranks, self.class_ratio[held_out.labels], held_out.correct(held_out.log_p))
+
     def best_confidence(
         self, scores: Sequence[Tensor], contrast: Contrast, p_values: Mapping[str, float]
     ) -> tuple[Judged, bool]:
@@ -146,14 +152,11 @@ class UnknownTest:
         It is, if this shows unknown nodes, and the scores ``[V]`` of each fold do not or promise
         less accuracy, see :func:`promises_more`.
         """
-        held_out = self.held_out
-        correct = held_out.correct(held_out.log_p)
-        weight = self.class_ratio[held_out.labels]
-        usual = Judged(held_out.ranks(scores, self.pool), weight, correct)
+        usual = self.judged(scores)
         if not is_clear(p_values["propensity"]):
             return usual, False
-        ranks = torch.cat([contrast.ranks(fold.held_out) for fold in held_out.folds])
-        other = Judged(ranks, weight, correct)
+        ranks = [contrast.ranks(fold.held_out) for fold in self.held_out.folds]
+        other = usual._replace(ranks=torch.cat(ranks))
         if is_clear(p_values["low_ranks"]) and not promises_more(other, usual):
             return usual, False
         return other, True
