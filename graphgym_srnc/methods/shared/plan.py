@@ -42,8 +42,8 @@ NO_SIGN = (
 )
 UNUSUAL = 0.05  # share of held-out nodes below the threshold if labels are of a part of the nodes
 _UNUSUAL = (
-    " Nodes are predicted as unknown if they are less certain than 95 % of the held-out nodes. Some"
-    " may be of known classes that have changed."
+    f" Nodes are predicted as unknown if they are less certain than {100 * (1 - UNUSUAL):.0f} % of"
+    " the held-out nodes. Some may be of known classes that have changed."
 )
 UNUSUAL_OTHERS = (
     "Labels were drawn from {:.0f} % of the unlabelled nodes alone, which show no clear sign of an"
