@@ -472,7 +472,10 @@ def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monk
     )
     assert method.plan.finds_unknown and method.plan.is_clear != is_weak
     if is_weak:
-        assert "less certain than 95 % of the held-out nodes" in record.warnings[NO_UNKNOWN]
+        assert (
+            "less certain than 95 % of the nodes that labels were drawn from"
+            in record.warnings[NO_UNKNOWN]
+        )
         assert len(record.history) == 2  # one iteration
 
 

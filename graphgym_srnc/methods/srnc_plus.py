@@ -213,9 +213,13 @@ class SRNCPlus(ClusterMethod):
 
         If they are too few to compare with, it is all unlabelled nodes.
         """
-        pool = self.task.pool
-        drawn = pool[self.is_drawn]
-        return drawn if len(drawn) >= LEAST_COMPARABLE else pool
+        return self.task.pool if self.lacks_comparable else self.task.pool[self.is_drawn]
+
+    @property
+    def lacks_comparable(self) -> bool:
+        """Whether labels were drawn from a part of the target that has hardly any other nodes."""
+        is_drawn = self.is_drawn
+        return bool(is_drawn.sum() < LEAST_COMPARABLE and not is_drawn.all())
 
     @property
     def is_drawn(self) -> Tensor:
@@ -401,7 +405,7 @@ class SRNCPlus(ClusterMethod):
         scores = self.scores_of_folds(held_out)
         # Scores of both kinds are spread alike.
         spread = float(scores[0][self.comparable].std())
-        if self.is_drawn.sum() < LEAST_COMPARABLE and len(self.task.pool) >= LEAST_COMPARABLE:
+        if self.lacks_comparable:
             return self.call_unusual_unknown(test.judged(scores), NOTHING_TO_TEST)
         contrast = test.contrast(self.evidence.hop_features(self.target), spread)
         p_values = test.p_values(scores, contrast)
@@ -450,12 +454,13 @@ class SRNCPlus(ClusterMethod):
         return {"unusual_share": self.plan.unknown_share}
 
     def unusual_rank(self, judged: Judged) -> float:
-        """Least share of nodes that are predicted as unknown: as unusual as few held-out nodes.
+        """Least share of comparable nodes whose confidence is too low for a known class.
 
-        It is 0 unless there are nodes that could not have been drawn as labelled ones, which may be
-        of an unknown class that the others lack.
+        It is 0 unless there are other nodes, which may be of an unknown class that these lack.
         """
-        return 0.0 if self.is_drawn.all() else float(judged.ranks.quantile(UNUSUAL))
+        if self.is_drawn.all():
+            return 0.0
+        return float(judged.ranks.quantile(UNUSUAL)) if self.lacks_comparable else UNUSUAL
 
     def first_confidence(self, graph: Data) -> Tensor:
         """Confidence ``[V]`` that a node is of a known class, before the first iteration."""

@@ -40,10 +40,10 @@ NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: at most 0.05), so no"
     " node is predicted as unknown."
 )
-UNUSUAL = 0.05  # share of held-out nodes below the threshold if labels are of a part of the nodes
+UNUSUAL = 0.05  # least share of the nodes that labels were drawn from below the threshold
 _UNUSUAL = (
     f" Nodes are predicted as unknown if they are less certain than {100 * (1 - UNUSUAL):.0f} % of"
-    " the held-out nodes. Some may be of known classes that have changed."
+    " the nodes that labels were drawn from. Some may be of known classes that have changed."
 )
 UNUSUAL_OTHERS = (
     "Labels were drawn from {:.0f} % of the unlabelled nodes alone, which show no clear sign of an"
