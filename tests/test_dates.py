@@ -18,6 +18,7 @@ FORMS = {
     "with times": (["1994-01-31T10:00:00Z", "2003-05-01"], ["1994-01-31", "2003-05-01"]),
     "months": (["1994-01", "May 2003"], ["1994-01-01", "2003-05-01"]),
     "years": (["1994", "2003"], ["1994-01-01", "2003-01-01"]),
+    "other forms": (["05-Mar-2012", "2015/12/20"], ["2012-03-05", "2015-12-20"]),
     "points": (["31.01.1994", "1.5.2003"], ["1994-01-31", "2003-05-01"]),
     "names": (
         ["31 January 1994", "May 1, 2003", "1 May 2003"],
@@ -41,9 +42,9 @@ def test_dates_are_read_in_many_forms(form):
     ("cells", "message"),
     [
         (["1/2/2003", "3/4/2005"], "day: 1/2/2003 may have the day or the month first"),
-        (["1994-01-31", "soon"], "the cells of day are no dates"),
-        (["", ""], "the cells of day are no dates"),
-        (["12", "300"], "the cells of day are no dates"),
+        (["1994-01-31", "soon"], "1 of 2 cells of day are no dates, such as 'soon'"),
+        (["", ""], "0 of 0 cells of day are no dates"),
+        (["12", "300"], "2 of 2 cells of day are no dates, such as '12'"),
     ],
     ids=["two orders", "half", "empty", "numbers"],
 )
@@ -75,6 +76,7 @@ def test_labels_of_another_time_are_told():
     inside = drawn(known, is_labelled)
     assert inside is not None and np.flatnonzero(inside).tolist() == [*range(60)]
     assert on_labelled(known[::-1], is_labelled[::-1]).endswith("Label some of the later nodes.")
+    assert on_labelled(known, is_labelled, advises=False).endswith("looks like an unknown one.")
     earlier = [*days("1980-01-01", 60), *known[:60]]
     assert "100 % of the others earlier" in on_labelled(earlier, np.arange(120) >= 60)
 

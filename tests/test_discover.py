@@ -451,7 +451,11 @@ def test_groups_of_known_nodes_that_lack_labels():
     part = graph.clone()
     part.drawn_mask = graph.y != 4  # class 5 remains among the nodes that could have labels
     partly = analysis.analyse(part, p, Names(), "abc", Evidence(), given)
-    assert partly.also and partly.lead == [*found.lead, table.OF_ANOTHER_TIME]
+    assert partly.also and partly.lead[0] == found.lead[0]
+    assert "nothing tests for a new class, and of the others" in partly.lead[1]
+    evidence = Evidence(True, 0.3, is_clear=False)
+    unclear = analysis.analyse(part, p, Names(), "abc", evidence, given)
+    assert "Among these there is no clear sign of a new class (p = 0.3)" in unclear.lead[1]
     assert all(part.drawn_mask[row.found.nodes].all() for row in partly.also)
 
 

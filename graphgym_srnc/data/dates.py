@@ -11,9 +11,14 @@ from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.errors import InputError
 
 # Whole dates, or a month or a year; the standard form first.
-WITH_NAMES = ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%B %Y", "%b %Y")
-FORMS = ("ISO8601", "%Y/%m/%d", "%d.%m.%Y", *WITH_NAMES)
-ORDERS = {"day": ("%d/%m/%Y", "%d/%m/%y"), "month": ("%m/%d/%Y", "%m/%d/%y")}  # by what is first
+OF_DAYS = ("%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%B %d %Y", "%b %d %Y")
+OF_MONTHS = ("%B %Y", "%b %Y", "%b-%Y", "%b-%y", "%Y/%m")
+NUMBERS = ("ISO8601", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y")
+FORMS = (*NUMBERS, *OF_DAYS, "%d-%b-%Y", "%d-%b-%y", *OF_MONTHS)
+ORDERS = {  # by what is first
+    "day": ("%d/%m/%Y", "%d/%m/%y", "%d-%m-%Y"),
+    "month": ("%m/%d/%Y", "%m/%d/%y", "%m-%d-%Y"),
+}
 PROBED = 100  # cells that tell whether a column may hold dates
 MOSTLY = 0.95  # share of the cells of a column of dates that can be read
 COVERED = 0.95  # share of the dates of labelled nodes that are told
@@ -28,8 +33,7 @@ def read(cells: Sequence[str]) -> list[pandas.Series]:
 
     It reads nearly all cells, otherwise there is none.
     """
-    given = pandas.Series([*cells], dtype=object)
-    given = given.mask(given.str.lower().isin({"", *EMPTY}))
+    given = _filled(cells)
     for part in (given.dropna().head(PROBED), given):  # most columns are told by their first cells
         found = [_dates(part, (*FORMS, *order)) for order in ORDERS.values()]
         most = max(int(dates.notna().sum()) for dates in found)
@@ -37,6 +41,12 @@ def read(cells: Sequence[str]) -> list[pandas.Series]:
             return []
     best = [dates for dates in found if dates.notna().sum() == most]
     return best[: 1 if best[0].equals(best[-1]) else None]
+
+
+def _filled(cells: Sequence[str]) -> pandas.Series:
+    """Cells ``[V]`` with NaN for an empty one."""
+    given = pandas.Series([*cells], dtype=object)
+    return given.mask(given.str.lower().isin({"", *EMPTY}))
 
 
 def may_be_years(numbers: pandas.Series) -> bool:
@@ -66,7 +76,13 @@ def of_column(cells: Sequence[str], name: str) -> list[str]:
     hint = "Write dates such as 1994-01-31, 1994-01 or 1994"
     found = read(cells)
     if not found:
-        raise InputError.plain("date", f"the cells of {name} are no dates", hint)
+        given = _filled(cells)
+        readings = [_dates(given, (*FORMS, *order)) for order in ORDERS.values()]
+        wrong = given[min((given.notna() & own.isna() for own in readings), key=sum)]
+        message = f"{len(wrong):,} of {given.count():,} cells of {name} are no dates"
+        if len(wrong):
+            message += f", such as {wrong.iloc[0]!r}"
+        raise InputError.plain("date", message, hint)
     if len(found) > 1:
         place = int(np.flatnonzero((found[0] != found[1]) & found[0].notna())[0])
         message = f"{name}: {cells[place]} may have the day or the month first"
@@ -110,18 +126,18 @@ def drawn(dates: Sequence[str], is_labelled: np.ndarray) -> np.ndarray | None:
     return is_labelled | known.between(found.first, found.last).to_numpy()
 
 
-def on_labelled(dates: Sequence[str], is_labelled: np.ndarray) -> str:
+def on_labelled(dates: Sequence[str], is_labelled: np.ndarray, advises: bool = True) -> str:
     """A sentence if labelled nodes ``[V]`` are of another time than many others; "" if not.
 
-    ``dates`` ``[V]`` are those of :func:`of_column`.
+    ``dates`` ``[V]`` are those of :func:`of_column`. ``advises`` adds to label some of the others.
     """
     found = gap(pandas.Series([*dates], dtype=object), is_labelled)
     if found is None:
         return ""
     shares = [f"{100 * share:.0f} % of the others {word}" for word, share in found.shares.items()]
-    return (
+    text = (
         f"{100 * COVERED:.0f} % of the given labels are of {found.first} to {found.last}, and"
-        f" {' and '.join(shares)}. Accuracies on held-out labels are those of that time, and a"
-        f" class that has changed looks like an unknown one. Label some of the"
-        f" {' and '.join(found.shares)} nodes."
+        f" {' and '.join(shares)}. Accuracies on held-out labels are those of that time, and often"
+        " too high for the others. A class that has changed looks like an unknown one."
     )
+    return f"{text} Label some of the {' and '.join(found.shares)} nodes." if advises else text

@@ -46,12 +46,13 @@ _UNUSUAL = (
     " the nodes that labels were drawn from. Some may be of known classes that have changed."
 )
 UNUSUAL_OTHERS = (
-    "Labels were drawn from {:.0f} % of the unlabelled nodes alone, which show no clear sign of an"
-    " unknown class (p = {:.2g})." + _UNUSUAL
+    "Only {:.0f} % of the unlabelled nodes could have been drawn as labelled ones, such as those of"
+    " the same time. These show no clear sign of an unknown class (p = {:.2g}), and the"
+    " labels do not test the others." + _UNUSUAL
 )
 NOTHING_TO_TEST = (
-    "Nearly all nodes that labels were drawn from have labels, so nothing tests for an unknown"
-    " class." + _UNUSUAL
+    "Nearly all nodes that could have been drawn as labelled ones, such as those of the same time,"
+    " have labels, so nothing tests for an unknown class." + _UNUSUAL
 )
 TOO_SMALL = "detectable share"  # code of the next warning
 DETECTABLE = (

@@ -69,15 +69,13 @@ class Analysis(NamedTuple):
         """What to know first: whether there are new classes at all, and how many nodes."""
         told = [table.on_seeds(self.discovery)]
         is_partial = DRAWN_MASK in self.graph
-        # What labels may show, they show of the nodes that they could be drawn from.
-        evidence = self.evidence._replace(labels=0) if is_partial else self.evidence
-        sentence = evidence.sentence
-        if sentence and self.evidence.p_value >= 0:
+        sentence = self.evidence.sentence
+        if is_partial:
+            sentence = table.of_another_time(self.evidence.p_value, self.evidence.is_clear)
+        elif sentence and self.evidence.p_value >= 0:
             sentence = table.on_first_group(self.discovery, self.evidence.p_value) or sentence
         if sentence:
             told.insert(int(self.discovery.seeds.predicted), sentence)
-        if is_partial:
-            told.append(table.OF_ANOTHER_TIME)
         return told
 
     @property

@@ -70,11 +70,6 @@ ALL_LEFTOVERS = (
     "No cluster is clear. Look at the nodes of each. Name one only if you recognise a class, and"
     " give it the name of a known class if it is one."
 )
-OF_ANOTHER_TIME = (
-    "Labels were drawn from a part of the nodes alone, and say nothing of the others. A new cluster"
-    " may be of a known class that looks different there: compare its words with the nearest known"
-    " class, and if it is, give it that name."
-)
 
 
 class Part(NamedTuple):
@@ -326,6 +321,20 @@ def _details(row: Row) -> list[str]:
     if row.parts:
         lines.append(f"  {ON_PARTS}")
     return lines
+
+
+def of_another_time(p_value: float, is_clear: bool) -> str:
+    """What labels that were drawn from a part of the nodes alone say of new clusters."""
+    sign = "a clear" if is_clear else "no clear"
+    tested = f"there is {sign} sign of a new class (p = {p_value:.2g})"
+    if p_value < 0:
+        tested = "nothing tests for a new class"
+    return (
+        "Only some nodes could have been drawn as labelled ones, such as those of the same time."
+        f" Among these {tested}, and of the others the labels say nothing. A new cluster may also"
+        " be of a known class that looks different there: compare its words with the nearest known"
+        " class, and if it is, give it that name."
+    )
 
 
 def on_seeds(discovery: Discovery) -> str:
