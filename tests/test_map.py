@@ -508,6 +508,7 @@ def test_the_map_is_readable(tmp_path, width):
 @pytest.mark.slow
 def test_cards_and_the_list_of_nodes(tmp_path):
     data, found, names = made(300)
+    names.texts[299] = "long " * 30  # without a title
     seen = browser.look(
         written(found, names),
         f"""{SCRIPT}
@@ -545,7 +546,7 @@ def test_cards_and_the_list_of_nodes(tmp_path):
     )
     assert seen["first"][1] == ("" if node % 2 else f"https://a.org/{node}")
     assert seen["second"] in [f"P{n}: Title {n}" for n in ((node - 1) % 300, (node + 1) % 300)]
-    assert seen["typical"][0][0] == "P299: Title 299"
+    assert seen["typical"][0][0] == f"P299: {11 * 'long '}long…"
     assert seen["least"][0][0] == "P0: Title 0"
     lines = list(csv.DictReader(seen["csv"].removeprefix("\ufeff").splitlines()))
     assert len(lines) == 300 and seen["count"] == "50 of 300 nodes"

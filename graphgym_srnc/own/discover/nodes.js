@@ -1,7 +1,7 @@
 
 // The card of a node, and the list of nodes, which continue the script of the map.
 // names.js follows it.
-const LEAST_SHARE = 0.005, PAGE = 50;
+const LEAST_SHARE = 0.005, PAGE = 50, SHORT = 60;
 const best = numbers(data.best), share = numbers(data.share), given = numbers(data.given);
 const starts = large(data.starts), ends = large(data.ends), degree = large(data.degree);
 const wordsOf = large(data.wordsOf);
@@ -13,6 +13,12 @@ const made = (tag, text, parent) => {
   if (text !== undefined) one.textContent = text;
   if (parent) parent.append(one);
   return one;
+};
+// The name of a node in a list: without a title, the start of its text tells nodes apart.
+const brief = node => {
+  const text = data.titles[node] ? "" : data.texts[node];
+  if (!text) return name(node);
+  return name(node) + ": " + (text.length > SHORT ? text.slice(0, SHORT - 1) + "…" : text);
 };
 const address = node => data.urls && data.urls[node];
 
@@ -80,7 +86,7 @@ function near(node, fact) {
   fact("labels of neighbours", counts.join(", ") || "none has a label");
   const list = document.createElement("span");
   for (const other of all) {
-    const one = made("button", name(other) + (given[other] ? " (" + classes[given[other] - 1] + ")" : ""), list);
+    const one = made("button", brief(other) + (given[other] ? " (" + classes[given[other] - 1] + ")" : ""), list);
     one.type = "button";
     one.addEventListener("click", () => mark(other));
   }
@@ -111,7 +117,7 @@ function fillList() {
   rows.replaceChildren();
   for (const i of listed.slice(0, most)) {
     const line = made("tr", undefined, rows);
-    const first = made("td", undefined, line), opens = made("button", name(i), first);
+    const first = made("td", undefined, line), opens = made("button", brief(i), first);
     opens.type = "button";
     opens.addEventListener("click", () => mark(i));
     first.className = "text";
