@@ -31,9 +31,7 @@ PAGES = [
     "CONTRIBUTING.md",
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 ]
-PROGRAMS = (
-    "graphgym-srnc python pip tensorboard torchrun ray sbatch mkdocs ruff embedding-atlas".split()
-)
+PROGRAMS = "graphgym-srnc python pip tensorboard torchrun ray sbatch mkdocs ruff".split()
 
 ELSEWHERE = {
     "docs/tutorials/own-graph.md": "test_tutorials.py",
@@ -64,7 +62,6 @@ NOT_RUN = {
     "sbatch": CLUSTER,
     "torchrun": "starts processes; tests/test_parallel.py does",
     "tensorboard": "a server; tests/test_tensorboard.py reads the events as it does",
-    "embedding-atlas": "another project's program; tests/test_discover.py checks the columns",
 }
 """The beginning of each command that is not run, and the reason."""
 
