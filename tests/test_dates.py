@@ -24,7 +24,7 @@ FORMS = {
         ["31 January 1994", "May 1, 2003", "1 May 2003"],
         ["1994-01-31", *["2003-05-01"] * 2],
     ),
-    "empty cells": (["1994-01-31", "", "n/a"], ["1994-01-31", "", ""]),
+    "empty cells": (["1994-01-31", ""], ["1994-01-31", ""]),
     "the day first": (["31/01/1994", "1/5/2003"], ["1994-01-31", "2003-05-01"]),
     "the month first": (["1/31/94", "5/1/03"], ["1994-01-31", "2003-05-01"]),
     "a year of three digits": (["1066-10-14"] * 30 + ["0800-12-25"], ["1066-10-14"] * 30 + [""]),
@@ -76,9 +76,13 @@ def test_labels_of_another_time_are_told():
     inside = drawn(known, is_labelled)
     assert inside is not None and np.flatnonzero(inside).tolist() == [*range(60)]
     assert on_labelled(known[::-1], is_labelled[::-1]).endswith("Label some of the later nodes.")
-    assert on_labelled(known, is_labelled, advises=False).endswith("looks like an unknown one.")
+    # Labels that were added since do not count, and show that the user knows.
+    more = is_labelled | (np.arange(161) >= 140)
+    assert on_labelled(known, more) == "" and drawn(known, more) is None
+    told = on_labelled(known, more, range(140, 161))
+    assert told.startswith(text[:60]) and told.endswith("looks like an unknown one.")
     earlier = [*days("1980-01-01", 60), *known[:60]]
-    assert "100 % of the others earlier" in on_labelled(earlier, np.arange(120) >= 60)
+    assert "100 % of the other nodes are earlier" in on_labelled(earlier, np.arange(120) >= 60)
 
 
 @pytest.mark.parametrize("case", ["random", "few labels", "few later"])
@@ -125,7 +129,7 @@ def test_make_tells_that_labels_are_old_and_how_to_say_so(
 
     assert not main([*MAKE, "--date", column, "--overwrite"])
     printed = capsys.readouterr().out
-    assert "others later" in printed and "--date" not in printed
+    assert "of the other nodes are later" in printed and "--date" not in printed
     assert names.of_folder(tmp_path / "graph").dates[:2] == wanted
     mask = files.load(tmp_path / "graph")[0][DRAWN_MASK]
     assert mask[4:116].all() and not mask[120:].any()
@@ -142,6 +146,25 @@ def test_frames_have_dates_too(tmp_path):
     assert graph.drawn_mask[8:116].all() and not graph.drawn_mask[120:].any()
     with pytest.warns(ShiftWarning, match="`date='day'` lets the model take this into account"):
         assert DRAWN_MASK not in from_frames(nodes, edges, numbers="size")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1990-01-01"] * 199, "dates.txt: it has 199 lines for 200 nodes"),
+        (["1990-01-01"] * 6 + ["5/1/90"] * 194, "dates.txt: line 7 is '5/1/90'"),
+    ],
+    ids=["too few", "another form"],
+)
+def test_a_damaged_file_of_dates_is_refused(lines, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_tables(tmp_path, "day")
+    assert not main([*MAKE, "--date", "day"])
+    (tmp_path / "graph/dates.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "graph/SHA256SUMS").unlink()
+    capsys.readouterr()
+    assert main("run --cfg own dataset.name graph train.mode erm".split()) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_missing_column_of_dates_is_named(tmp_path, monkeypatch, capsys):

@@ -28,6 +28,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
 from graphgym_srnc import ERM, discover, shifts
+from graphgym_srnc.cli import discover as command
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import folder as graph_folder
 from graphgym_srnc.data.names import Names, of_folder
@@ -448,6 +449,11 @@ def test_groups_of_known_nodes_that_lack_labels():
     none = torch.full((600,), -1)
     assert candidates.also_possible(torch.rand(600, 3), p, none) == []
 
+    # Without a command that names them, as for another graph, clear ones are not called unclear.
+    weak = [row._replace(cluster=replace(row.cluster, p_unknown=0.0)) for row in found.rows]
+    assert found.new[0].verdict == "clear" and command._next(found, {}) == []
+    assert command._next(found._replace(rows=weak), {}) == [table.ALL_LEFTOVERS]
+
     part = graph.clone()
     part.drawn_mask = graph.y != 4  # class 5 remains among the nodes that could have labels
     partly = analysis.analyse(part, p, Names(), "abc", Evidence(), given)
@@ -457,6 +463,8 @@ def test_groups_of_known_nodes_that_lack_labels():
     unclear = analysis.analyse(part, p, Names(), "abc", evidence, given)
     assert "Among these there is no clear sign of a new class (p = 0.3)" in unclear.lead[1]
     assert all(part.drawn_mask[row.found.nodes].all() for row in partly.also)
+    closed = partly._replace(evidence=Evidence(open_set=False))
+    assert "without an unknown class" in closed.lead[1] and len(closed.lead) == 2
 
 
 def test_candidates_without_labels_are_the_least_certain():

@@ -73,7 +73,7 @@ class HopFeatures(nn.Module):
             return
         x = graph.x
         if graph.num_nodes > LARGE:
-            x = x[torch.arange(0, graph.num_nodes, -(-graph.num_nodes // LARGE))]
+            x = x[:: -(-graph.num_nodes // LARGE)]
         generator = torch.Generator().manual_seed(0)
         found = torch.randn(x.shape[1], REDUCED, generator=generator).to(graph.device)
         found = torch.linalg.qr(found).Q

@@ -191,8 +191,7 @@ def _commands(args: argparse.Namespace, place: Place, found: analysis.Analysis) 
     """
     commands = {"again": shlex.join(["graphgym-srnc", *sys.argv[1:]])}
     words = ["graphgym-srnc", "discover", args.run]
-    are_leftovers = found.new and all(row.leftover for row in found.new)
-    if place.parts and are_leftovers and not found.wanted:
+    if place.parts and found.are_leftovers and not found.wanted:
         more = ["--new", str(len(found.new) + MORE)]
         if args.out:
             more += ["--out", arguments.unused(args.out, args.out)]
@@ -268,7 +267,7 @@ def _next(found: analysis.Analysis, commands: dict[str, str]) -> list[str]:
         return [table.ONLY_BY_CHANCE]
     if "more" in commands:
         return ["next, since more clusters may separate the classes:", f"  {commands['more']}"]
-    return [] if found.discovery.names or not found.new else [table.ALL_LEFTOVERS]
+    return [table.ALL_LEFTOVERS] if found.are_leftovers else []
 
 
 def _labels(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Sequence
+from typing import Collection, NamedTuple, Sequence
 
 import numpy as np
 import pandas
 
-from graphgym_srnc.data.labels import EMPTY
 from graphgym_srnc.errors import InputError
 
 # Whole dates, or a month or a year; the standard form first.
@@ -46,7 +45,7 @@ def read(cells: Sequence[str]) -> list[pandas.Series]:
 def _filled(cells: Sequence[str]) -> pandas.Series:
     """Cells ``[V]`` with NaN for an empty one."""
     given = pandas.Series([*cells], dtype=object)
-    return given.mask(given.str.lower().isin({"", *EMPTY}))
+    return given.mask(given == "")
 
 
 def may_be_years(numbers: pandas.Series) -> bool:
@@ -103,10 +102,18 @@ class Gap(NamedTuple):
     shares: dict[str, float]  # by ``earlier`` and ``later``
 
 
-def gap(dates: pandas.Series, is_labelled: np.ndarray) -> Gap | None:
-    """The gap between dates ``[V]`` of labelled and of other nodes; None if there is none."""
-    labelled = dates[is_labelled & (dates != "")].sort_values()
-    others = dates[~is_labelled & (dates != "")]
+def gap(dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = ()) -> Gap | None:
+    """The gap between labelled nodes ``[V]`` and others; None if most are of the same time.
+
+    Args:
+        dates: those of :func:`of_column`, ``[V]``.
+        is_labelled: nodes with a label, ``[V]``.
+        added: nodes whose label was added after a first run; they do not count.
+    """
+    counted = ["" if node in added else date for node, date in enumerate(dates)]
+    known = pandas.Series(counted, dtype=object)
+    labelled = known[is_labelled & (known != "")].sort_values()
+    others = known[~is_labelled & (known != "")]
     if min(len(labelled), len(others)) < LEAST:
         return None
     cut = round((1 - COVERED) / 2 * (len(labelled) - 1))
@@ -117,27 +124,29 @@ def gap(dates: pandas.Series, is_labelled: np.ndarray) -> Gap | None:
     return Gap(first, last, far) if far else None
 
 
-def drawn(dates: Sequence[str], is_labelled: np.ndarray) -> np.ndarray | None:
-    """Nodes ``[V]`` of the time of labels ``[V]``; None if most others are of this time, too."""
-    known = pandas.Series([*dates], dtype=object)
-    found = gap(known, is_labelled)
+def drawn(
+    dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = ()
+) -> np.ndarray | None:
+    """Nodes ``[V]`` of the time of the labels; None without a :func:`gap`, with its arguments."""
+    found = gap(dates, is_labelled, added)
     if found is None:
         return None
+    known = pandas.Series([*dates], dtype=object)
     return is_labelled | known.between(found.first, found.last).to_numpy()
 
 
-def on_labelled(dates: Sequence[str], is_labelled: np.ndarray, advises: bool = True) -> str:
-    """A sentence if labelled nodes ``[V]`` are of another time than many others; "" if not.
-
-    ``dates`` ``[V]`` are those of :func:`of_column`. ``advises`` adds to label some of the others.
-    """
-    found = gap(pandas.Series([*dates], dtype=object), is_labelled)
+def on_labelled(dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = ()) -> str:
+    """A sentence on a :func:`gap`, with its arguments; "" if there is none."""
+    found = gap(dates, is_labelled, added)
     if found is None:
         return ""
-    shares = [f"{100 * share:.0f} % of the others {word}" for word, share in found.shares.items()]
+    shares = [
+        f"{100 * share:.0f} % of the other nodes are {word}" for word, share in found.shares.items()
+    ]
     text = (
         f"{100 * COVERED:.0f} % of the given labels are of {found.first} to {found.last}, and"
-        f" {' and '.join(shares)}. Accuracies on held-out labels are those of that time, and often"
-        " too high for the others. A class that has changed looks like an unknown one."
+        f" {' and '.join(shares)}. Accuracies on held-out labels hold for the time of the labels,"
+        " and are often too high for the other nodes. A class that has changed looks like an"
+        " unknown one."
     )
-    return f"{text} Label some of the {' and '.join(found.shares)} nodes." if advises else text
+    return text if added else f"{text} Label some of the {' and '.join(found.shares)} nodes."

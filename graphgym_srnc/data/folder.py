@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from graphgym_srnc.core.text import counted, listed, one_line, tell_changed
 from graphgym_srnc.data import edges
 from graphgym_srnc.data.labels import GIVEN
-from graphgym_srnc.data.names import RECIPE
+from graphgym_srnc.data.names import DATES, RECIPE
 from graphgym_srnc.errors import InputError, option, reading
 from graphgym_srnc.io import atomic, checksums
 
@@ -35,7 +35,7 @@ SHOWN = 20  # most classes in a line
 PARENT = "parent.json"  # the run that ``discover`` read, in a folder that it wrote
 # The files of a graph folder and of the example tables.
 OURS = {"nodes.csv", "edges.csv", "features.npy", "features.npz", "words.txt", "labels.csv"}
-OURS |= {"split.csv", "answers.csv", RECIPE, PARENT}
+OURS |= {"split.csv", "answers.csv", DATES, RECIPE, PARENT}
 
 
 class Graph(NamedTuple):
@@ -139,6 +139,9 @@ def write(graph: Graph, out: Path, overwrite: bool, key: str = "out") -> None:
         if len(graph.words):
             words = "".join(f"{one_line(word)}\n" for word in graph.words)
             (folder / "words.txt").write_text(words, encoding="utf-8")
+        if graph.dates is not None:
+            dates = "".join(f"{date}\n" for date in graph.dates)
+            (folder / DATES).write_text(dates, encoding="utf-8")
         for name, content in ((RECIPE, graph.recipe), (PARENT, graph.parent)):
             if content is not None:
                 text = json.dumps(dict(content), ensure_ascii=False)
@@ -164,8 +167,6 @@ def _tables(graph: Graph) -> dict[str, pandas.DataFrame]:
         nodes["text"] = [text[:TEXT] for text in graph.texts]
     if graph.urls is not None:
         nodes["url"] = graph.urls
-    if graph.dates is not None:
-        nodes["date"] = graph.dates
     links = pandas.DataFrame(graph.edges.T, columns=["from", "to"])
     if graph.weights is not None:
         links["weight"] = graph.weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Collection, Mapping, Sequence
+from typing import Any, Collection, Mapping
 
 import numpy as np
 import pandas
@@ -15,6 +15,7 @@ from graphgym_srnc.data import dates, untrusted
 from graphgym_srnc.data import edges as links
 from graphgym_srnc.data import labels as label_words
 from graphgym_srnc.data import read as text_tables
+from graphgym_srnc.data.names import dates_of
 from graphgym_srnc.errors import InputError, reading
 
 
@@ -42,35 +43,18 @@ def read(
     if chosen:
         masks[CHOSEN_MASK] = torch.zeros(len(x), dtype=torch.bool)
         masks[CHOSEN_MASK][sorted(chosen)] = True
-    drawn = _drawn(labels, len(x), chosen)
-    if drawn is not None:
-        masks[DRAWN_MASK] = drawn
     held = [part in label_words.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
+    drawn = _drawn(labels.parent, y, chosen) if labels is not None and y is not None else None
+    if drawn is not None:
+        masks[DRAWN_MASK] = torch.from_numpy(drawn)
     return {"x": x, "y": y, **_edges(edges, len(x)), **masks}, classes
 
 
-def _drawn(labels: Path | None, num_nodes: int, chosen: Collection[int]) -> torch.Tensor | None:
-    """Nodes of the time of the labels, ``[V]``, if these are of another time than many others."""
-    known = _dates(labels.parent) if labels else None
-    if labels is None or known is None:
-        return None
-    is_labelled = np.array([bool(label) for label in _by_node(labels, num_nodes, "label")])
-    drawn = dates.drawn(
-        ["" if node in chosen else date for node, date in enumerate(known)], is_labelled
-    )
-    return None if drawn is None else torch.from_numpy(drawn)
-
-
-def _dates(folder: Path) -> Sequence[str] | None:
-    """The dates of the nodes of a graph folder; None if it has none."""
-    file = folder / "nodes.csv"
-    if not file.is_file():
-        return None
-    with file.open(encoding="utf-8") as lines:
-        if "date" not in next(lines, "").strip().split(","):
-            return None
-    return [*text_tables.table(file)["date"]]
+def _drawn(folder: Path, label: np.ndarray, chosen: Collection[int]) -> np.ndarray | None:
+    """Nodes of the time of the labels ``[V]``, if these are of another time than many others."""
+    known = dates_of(folder, len(label))
+    return None if known is None else dates.drawn(known, label >= 0, chosen)
 
 
 def origins(folder: Path | None) -> dict[int, str]:

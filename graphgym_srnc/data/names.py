@@ -20,6 +20,8 @@ PIECE = "range of "  # start of the name of a feature that says how far a number
 DERIVED = (PART, PIECE)  # starts of the names of features that are made of others
 
 
+DATES = "dates.txt"  # of the nodes, a line each
+DATE = re.compile(r"(\d{4}-\d\d-\d\d)?")
 RECIPE = "recipe.json"  # how features were made, so that another table gets the same columns
 
 
@@ -45,7 +47,7 @@ def of_folder(
     """Names in ``nodes.csv`` and ``words.txt``, whose numbers are checked; each may be absent."""
     if path is None:
         return Names()
-    ids = texts = words = urls = dates = None
+    ids = texts = words = urls = None
     if (path / "nodes.csv").is_file():
         table = read.table(path / "nodes.csv")
         if not {"id", "text"} & {*table}:
@@ -54,8 +56,8 @@ def of_folder(
                 f"its first line is {','.join(table)[:80]!r}",
                 "Name the columns id, text or both there",
             )
-        ids, texts, urls, dates = (
-            [*table[name]] if name in table else None for name in ("id", "text", "url", "date")
+        ids, texts, urls = (
+            [*table[name]] if name in table else None for name in ("id", "text", "url")
         )
         if len({*(ids or ())}) < len(ids or ()):
             raise InputError.plain(
@@ -67,7 +69,27 @@ def of_folder(
     _check_lines("words.txt", words, num_features, "feature column")
     if urls is not None:
         urls = addresses(urls)
-    return Names(ids, texts, words, urls, _units(recipe_of(path)), dates)
+    return Names(ids, texts, words, urls, _units(recipe_of(path)), dates_of(path, num_nodes))
+
+
+def dates_of(path: Path, num_nodes: int | None = None) -> list[str] | None:
+    """The dates of the nodes of a graph folder, "" for none; None if it has no file of them.
+
+    Raises:
+        InputError: a line is no date, or there is not one for each node.
+    """
+    if not (path / DATES).is_file():
+        return None
+    found = read.text(path / DATES).removesuffix("\n").split("\n")
+    _check_lines(DATES, found, num_nodes, "node")
+    wrong = [number for number, line in enumerate(found, 1) if not DATE.fullmatch(line)]
+    if wrong:
+        raise InputError.plain(
+            DATES,
+            f"line {wrong[0]} is {found[wrong[0] - 1][:40]!r}",
+            "Write dates such as 1994-01-31, or leave the line empty",
+        )
+    return found
 
 
 def recipe_of(path: Path) -> dict[str, Any]:

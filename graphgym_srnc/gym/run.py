@@ -320,8 +320,7 @@ def _on_dates(dates: list[str] | None, task: ShiftTask, added: Collection[int]) 
         return ""
     is_labelled = np.zeros(len(dates), dtype=bool)
     is_labelled[torch.cat([task.train, task.val, task.test]).cpu()] = True
-    judged = ["" if node in added else date for node, date in enumerate(dates)]
-    return on_labelled(judged, is_labelled, advises=not added)
+    return on_labelled(dates, is_labelled, added)
 
 
 def _saved(cfg: CfgNode, method: Method, task: ShiftTask, facts: dict[str, Any]) -> TrainedModel:

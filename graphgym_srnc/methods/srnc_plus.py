@@ -403,10 +403,10 @@ class SRNCPlus(ClusterMethod):
         test = UnknownTest(target, self.comparable, self.sample, held_out, logits)
         self.class_ratio = test.class_ratio
         scores = self.scores_of_folds(held_out)
-        # Scores of both kinds are spread alike.
-        spread = float(scores[0][self.comparable].std())
         if self.lacks_comparable:
             return self.call_unusual_unknown(test.judged(scores), NOTHING_TO_TEST)
+        # Scores of both kinds are spread alike.
+        spread = float(scores[0][self.comparable].std())
         contrast = test.contrast(self.evidence.hop_features(self.target), spread)
         p_values = test.p_values(scores, contrast)
         p_value = min(TESTS * min(p_values.values()), 1.0)

@@ -67,7 +67,8 @@ class Plan(NamedTuple):
 
     Args:
         finds_unknown: whether nodes may be predicted as unknown.
-        unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown.
+        unknown_share: share of the unlabelled nodes of one graph that is predicted as unknown, of
+            those alone from which labels could be drawn.
         least_share: evidence of unknown nodes, see :func:`unknown_evidence`.
         p_value: p-value of the hypothesis that there are none, by ranks of held-out nodes, label
             propensity and groups with few labels; -1 = not tested.
@@ -107,7 +108,8 @@ class Judged(NamedTuple):
     """Held-out nodes of known classes of one graph.
 
     Args:
-        ranks: share of the unlabelled nodes with lower confidence, ``[n]``.
+        ranks: share of those unlabelled nodes from which labels could be drawn that have lower
+            confidence, ``[n]``.
         weight: share of a node's class among the unlabelled nodes, divided by that among labels.
         correct: 1 where the known class is predicted, else 0.
     """

@@ -60,6 +60,11 @@ class Analysis(NamedTuple):
         return [row for row in self.rows if row.cluster.number]
 
     @property
+    def are_leftovers(self) -> bool:
+        """Whether there are new clusters, and none of them is likely a class."""
+        return bool(self.new) and all(row.leftover for row in self.new)
+
+    @property
     def head(self) -> str:
         """Name of the mean probability of the unknown class, or of its stand-in."""
         return self.discovery.seeds.measure
@@ -68,7 +73,7 @@ class Analysis(NamedTuple):
     def lead(self) -> list[str]:
         """What to know first: whether there are new classes at all, and how many nodes."""
         told = [table.on_seeds(self.discovery)]
-        is_partial = DRAWN_MASK in self.graph
+        is_partial = DRAWN_MASK in self.graph and self.evidence.open_set
         sentence = self.evidence.sentence
         if is_partial:
             sentence = table.of_another_time(self.evidence.p_value, self.evidence.is_clear)
