@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from tasks import Known
 
 from graphgym_srnc.losses.prior import black_box_weights
 from graphgym_srnc.methods.shared.cross_fit import (
@@ -14,21 +14,6 @@ from graphgym_srnc.methods.shared.cross_fit import (
     cross_fit,
     folds,
 )
-
-
-class Known(nn.Module):
-    """Classifiers with given log posteriors ``[M, V, N]``."""
-
-    def __init__(self, log_p: torch.Tensor) -> None:
-        super().__init__()
-        self.log_p = log_p
-        self.register_buffer("weight", torch.full((len(log_p),), 1 / len(log_p)))
-
-    def log_posteriors(self, graph, num_classes: int) -> torch.Tensor:
-        return self.log_p[:, :, :num_classes]
-
-    def log_posterior(self, graph, num_classes: int) -> torch.Tensor:
-        return torch.tensordot(self.weight, self.log_p, 1).log_softmax(1)
 
 
 def test_each_label_is_held_out_once():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from tasks import universal_task
+from tasks import Known, universal_task
 from torch_geometric.data import Data
 
 import graphgym_srnc
@@ -26,7 +26,7 @@ from graphgym_srnc.methods.shared.evidence import Evidence
 from graphgym_srnc.methods.shared.plan import NO_UNKNOWN, TESTS, UNUSUAL, Judged, Plan
 from graphgym_srnc.methods.shared.training import Term, adam, log_softmax
 from graphgym_srnc.methods.shared.unknown_test import UnknownTest
-from graphgym_srnc.methods.shared.validation import Validation, not_worse
+from graphgym_srnc.methods.shared.validation import Validation, calibrated, is_better
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import model as models
@@ -245,7 +245,7 @@ def test_pseudo_labels_have_the_largest_margins_of_each_class():
         assert learned & set(members) == set(members[:size])
 
 
-def test_held_out_nodes_choose_the_weight_and_the_smoothing_by_accuracy():
+def test_held_out_nodes_choose_the_weight_by_accuracy_and_the_smoothing_by_likelihood():
     right = torch.eye(3).repeat(4, 1)
     wrong = torch.eye(3).repeat(4, 1).roll(1, 1)
     nodes = torch.arange(12)
@@ -254,11 +254,73 @@ def test_held_out_nodes_choose_the_weight_and_the_smoothing_by_accuracy():
     assert not some.unknown and Validation(nodes, labels, 2).unknown
     assert some.best_weight(right, 3 * wrong) == 0.9  # each weight above 0.75 is right
     assert some.best_weight(right, right) == 0.5
-    good = some.correct(right)
-    bad = some.correct(wrong)
-    assert not_worse(good, bad) and not not_worse(bad, good) and not_worse(good, good)
+    good = some.log_likelihood(right)
+    bad = some.log_likelihood(wrong)
+    assert is_better(good, bad) and not is_better(bad, good) and is_better(good, good)
+    assert not is_better(good, good - torch.eye(12)[0], errors=2.0)  # one node is no clear sign
     nothing = Validation(nodes[:0], labels[:0], 3)
     assert nothing.best_weight(wrong, right) == 0.5
+
+
+def test_the_likelihood_of_labels_does_not_depend_on_how_certain_a_posterior_is():
+    labels = torch.arange(90) % 3
+    logits = 2.0 * torch.eye(3)[labels] + torch.randn(90, 3)
+    found = calibrated(logits, labels)
+    accuracy = float((logits.argmax(1) == labels).sum()) / 91
+    assert float(found.exp().amax(1).mean()) == pytest.approx(accuracy, abs=1e-4)
+    assert torch.allclose(calibrated(5.0 * logits, labels), found, atol=1e-3)
+
+
+def judged_by(log_p: torch.Tensor, labels: torch.Tensor) -> HeldOut:
+    """All nodes held out, by a classifier with these log posteriors."""
+    nodes = torch.arange(len(labels))
+    fold = cross_fit.Fold(Known(log_p[None]), nodes[:0], labels[:0], nodes, labels)
+    return HeldOut([fold], None, log_p.size(1))
+
+
+@pytest.mark.parametrize("power, corrects", [(1.0, False), (2.0, True)])
+def test_the_prior_is_corrected_where_this_makes_held_out_labels_likelier(power, corrects):
+    task = masked_task()
+    method = started(task)
+    share = torch.tensor([0.5, 0.25, 0.15, 0.1])
+    labels = torch.multinomial(share, 4000, replacement=True)
+    # Bayes' posterior with the shares to the power 1; with 2, frequent classes are too probable.
+    noisy = 1.5 * torch.eye(4)[labels] + torch.randn(4000, 4)
+    log_p = (1.5 * noisy + power * share.log()).log_softmax(1)
+    held_out = judged_by(log_p, labels)
+    method.prior.learn(labels)
+    method.change(finds_unknown=True)
+    method.out_of_fold = plain = held_out.out_of_fold([log_p])
+    found = method.choose_correction(held_out, [log_p])
+    assert method.plan.corrects == corrects
+    assert method.prior_correction == (("labels", 0.5) if corrects else ("none", 1.0))
+    counts = labels.bincount()
+    wanted = (log_p - 0.5 * (counts / 4000).log()) if corrects else log_p
+    assert torch.equal(found.correct, (wanted.argmax(1) == labels).float())
+    assert corrects == (found is method.out_of_fold is not plain)
+
+
+def test_a_correction_that_the_user_chose_is_not_judged():
+    task = masked_task()
+    method = started(task, correction="labels")
+    log_p = torch.randn(40, 4).log_softmax(1)
+    held_out = judged_by(log_p, torch.arange(40) % 4)
+    method.out_of_fold = held_out.out_of_fold([log_p])
+    method.change(finds_unknown=True)
+    assert method.choose_correction(held_out, [log_p]) is method.out_of_fold
+    assert method.prior_correction == ("labels", 1.0)
+
+
+@pytest.mark.parametrize("homophily, smooths", [(0.9, True), (0.0, False)])
+def test_posteriors_are_smoothed_where_this_makes_held_out_labels_likelier(homophily, smooths):
+    task = masked_task(homophily=homophily)
+    method = started(task)
+    labels = task.target.y.clamp(0, 3)
+    log_p = (torch.eye(4)[labels] + torch.randn(len(labels), 4)).log_softmax(1)
+    held_out = judged_by(log_p, labels)
+    found = method.choose_smoothing(held_out)
+    assert method.plan.smooths == smooths
+    assert (found is held_out.log_p) != smooths
 
 
 def one_graph(unseen: int) -> ShiftTask:

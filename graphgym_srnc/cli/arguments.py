@@ -29,13 +29,19 @@ ARGUMENT = re.compile(
 SPEAKING = ("dataset.format", "dataset.name", "train.mode")
 TABLE = (".csv", ".parquet")
 OUTS: dict[str, dict[str, Sequence[str]]] = {
-    "predict": {"--out": TABLE, "--disagreements": TABLE, "--uncertain": TABLE},
+    "predict": {
+        "--out": TABLE,
+        "--disagreements": TABLE,
+        "--uncertain": TABLE,
+        "--sample": TABLE,
+    },
     "discover": {"--out": (".html",), "--csv": (".csv",), "--nodes": TABLE, "--changes": (".csv",)},
 }
 """The output files of a command and their types."""
 OWN = [
     {"node", "class", "probability"},
     {"node", "given_label", "new_label"},
+    {"node", "sample", "new_label"},
     {"cluster", "newness", "verdict"},
     {"node", "class", "cluster"},
     {"name", "status", "then", "now"},
@@ -110,7 +116,7 @@ def check_predict(args: argparse.Namespace) -> None:
     """
     if args.folds < 0 or args.folds == 1:
         raise InputError("--folds", args.folds, "2 or more, or 0 for none")
-    for option in ("disagreements", "folds", "uncertain"):
+    for option in ("disagreements", "folds", "uncertain", "sample"):
         if args.graph and getattr(args, option):
             message = "the labels of --graph are not read"
             raise InputError.plain(f"--{option}", message, "Leave out one of the two")

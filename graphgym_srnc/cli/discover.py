@@ -19,7 +19,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import folder_files
 from graphgym_srnc.data.folder import check_place
-from graphgym_srnc.data.labels import CHOSEN, PARTS
+from graphgym_srnc.data.labels import CHOSEN, PARTS, UNKNOWN
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError, renamed
 from graphgym_srnc.gym import build, load_config, predictions
@@ -31,8 +31,9 @@ from graphgym_srnc.own.discover import analysis, feedback, page, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import layout
 from graphgym_srnc.own.discover.since import Earlier
+from graphgym_srnc.own.sample import Sample, on_accuracy
 from graphgym_srnc.train import held_out
-from graphgym_srnc.train.model import TrainedModel
+from graphgym_srnc.train.model import Prediction, TrainedModel
 
 MORE = 2  # further clusters to try where all are leftovers
 
@@ -47,6 +48,7 @@ class Place(NamedTuple):
         names: of nodes and feature columns.
         parts: nodes with labels of the run, by part; empty if they are in another graph.
         corrected: labels that the user gives, by node.
+        sample: those of them at nodes that were drawn at random.
     """
 
     task: ShiftTask | None
@@ -55,6 +57,7 @@ class Place(NamedTuple):
     names: Names
     parts: dict[str, Tensor]
     corrected: dict[int, str]
+    sample: Sample
 
 
 def main(args: argparse.Namespace) -> None:
@@ -95,11 +98,11 @@ def _discover(
     label = analysis.known_labels(place.parts, graph.y, len(classes)) if place.parts else None
     wanted = analysis.number_wanted(args.new, args.clusters, len(classes))
     progress.doing("predicting", 0.2)
-    posterior = model.predict(graph).posterior
+    prediction = model.predict(graph)
     earlier = _earlier(args) if args.since else None
     found = analysis.analyse(
         graph,
-        posterior,
+        prediction.posterior,
         place.names,
         classes,
         evidence,
@@ -113,6 +116,7 @@ def _discover(
     ends = _labels(args, model, place, found) if args.labels_out else _next(found, commands)
     # Whoever writes labels has read the report before.
     lines = [] if args.labels_out else _report(found, warnings, bool(args.out))
+    lines += _on_sample(model, place, prediction)
     if found.changes is not None:
         lines += ["", *found.changes.lines]
     mixtures = table.on_named_mixtures(found.new, cluster_names)
@@ -135,6 +139,13 @@ def _report(found: analysis.Analysis, warnings: Sequence[str], has_page: bool) -
     return lines + [f"warning: {warning}" for warning in warnings]
 
 
+def _on_sample(model: TrainedModel, place: Place, prediction: Prediction) -> list[str]:
+    """How many of the nodes that were drawn at random and labelled are predicted right."""
+    names = [*map(feedback.in_words, model.class_names)]
+    predicted = [names[k] for k in prediction.label.tolist()]
+    return on_accuracy(place.sample, predicted, {*names} - {UNKNOWN})
+
+
 def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
     """The graph to cluster.
 
@@ -154,12 +165,16 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
         )
     names = of_folder(folder, graph.num_nodes, graph.num_features)
     corrected: dict[int, str] = {}
+    sampled: dict[int, str] = {}
+    skipped = 0
     with renamed({"labels": "--labels"}):
         for file in args.labels:
-            own = feedback.read_labels(Path(file), names.ids, graph.num_nodes)
+            own, sample = feedback.read_labels(Path(file), names.ids, graph.num_nodes)
             feedback.check_equal(corrected, own, file)
             corrected |= own
-    return Place(task, graph, folder, names, parts, corrected)
+            sampled |= sample.label
+            skipped += sample.skipped
+    return Place(task, graph, folder, names, parts, corrected, Sample(sampled, skipped))
 
 
 def _earlier(args: argparse.Namespace) -> Earlier:
@@ -282,7 +297,8 @@ def _labels(
             "no cluster has a name, and none is an earlier class",
             "Name one: --name 1=NAME",
         )
-    made = feedback.labels(discovery, place.parts, place.graph.y, place.corrected)
+    sampled = place.sample.label
+    made = feedback.labels(discovery, place.parts, place.graph.y, place.corrected, sampled)
     unknown = int((discovery.label == len(discovery.known)).sum())
     parent = {"run": args.run, "unknown": unknown, "nodes": len(discovery.label)}
     if place.task is not None:

@@ -22,6 +22,7 @@ from graphgym_srnc.data.labels import ADDED, CHECKED, CHOSEN, DISCOVERED, GIVEN,
 from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
+from graphgym_srnc.own import sample
 from graphgym_srnc.own.discover.words import shown_node, titles
 from graphgym_srnc.report import why
 from graphgym_srnc.train.explain import explain
@@ -45,6 +46,14 @@ TRAIN = "Then train with your labels:"
 ON_UNCERTAIN = (
     "The classes of {:,} nodes, at most three of each class, are least certain. Fill in their"
     f" {NEW_LABEL} where you know it. {TRAIN}"
+)
+
+
+ON_SAMPLE = (
+    "{:,} nodes were drawn at random. Fill in their"
+    f" {NEW_LABEL} from the first on, without choosing, as many as you like: a known class, a new"
+    " one, or unknown for one that has no name yet. Leave a cell empty if you cannot tell. Then see"
+    " how many are predicted right, and train with your labels:"
 )
 
 
@@ -173,6 +182,7 @@ def _tables(
         parts = [
             _disagreements(args, judging, found, is_judged, task.one_graph, origins),
             _uncertain(args, frame, found),
+            _sample(args, graph, frame, found),
         ]
         for told_of_part, file in parts:
             lines += told_of_part
@@ -188,12 +198,12 @@ def _check_labels(outs: Collection[str], has_labels: bool, one_graph: bool) -> N
     Raises:
         InputError: names the option.
     """
-    for option in ("--disagreements", "--uncertain"):
+    for option in ("--disagreements", "--uncertain", "--sample"):
         if option in outs and not has_labels:
             raise InputError.plain(option, "no node of the graph has a label")
-    if "--uncertain" in outs and not one_graph:
+    for option in {"--uncertain", "--sample"} & {*outs} if not one_graph else ():
         message = "the run has two graphs, and labels of its target are not learned"
-        raise InputError.plain("--uncertain", message, "Leave it out")
+        raise InputError.plain(option, message, "Leave it out")
 
 
 def _summary(
@@ -272,6 +282,18 @@ def _uncertain(
     return lines, {"--uncertain": _to_label(args.uncertain, nodes, found)}
 
 
+def _sample(
+    args: argparse.Namespace, graph: Data, frame: pandas.DataFrame, found: names.Names
+) -> tuple[list[str], dict[str, bytes]]:
+    """Lines on nodes drawn at random, and the file of them; empty if none is wanted."""
+    if not args.sample:
+        return [], {}
+    labelled = frame.loc[frame["given_label"] != "", "node"]
+    nodes = sample.table(frame, sample.draw(graph, {*labelled}))
+    lines = [ON_SAMPLE.format(len(nodes)), _training(args)]
+    return lines, {"--sample": _to_label(args.sample, nodes, found)}
+
+
 def _to_label(file: str, nodes: pandas.DataFrame, found: names.Names) -> bytes:
     """The content of a file of nodes with an empty column for the labels of the user."""
     nodes = nodes.assign(**{NEW_LABEL: ""})
@@ -283,7 +305,7 @@ def _to_label(file: str, nodes: pandas.DataFrame, found: names.Names) -> bytes:
 def _training(args: argparse.Namespace) -> str:
     """The command that makes a graph with the labels of the files that are written."""
     words = ["discover", args.run]
-    for file in filter(None, (args.disagreements, args.uncertain)):
+    for file in filter(None, (args.disagreements, args.uncertain, args.sample)):
         words += ["--labels", file]
     words += ["--labels-out", "NEXT"]
     return f"  graphgym-srnc {shlex.join(words)}"

@@ -152,7 +152,12 @@ def _next_commands(
     if not cfg.train.save_model or cfg.train.mode == "iid":
         return commands
     out = arguments.unused("predictions.csv")
-    commands.append(f"graphgym-srnc predict {place} --out {out}  # class of each node")
+    command = f"graphgym-srnc predict {place} --out {out}"
+    purpose = "class of each node"
+    if any(map(held_out.lacks_sample, results.values())):
+        command += f" --sample {arguments.unused('sample.csv')}"
+        purpose += ", and nodes of another time to label, which tell the accuracy there"
+    commands.append(f"{command}  # {purpose}")
     if cfg.dataset.format == "file" and cfg.file.open_set or _finds_unknown(results):
         out = arguments.unused("discovery.html")
         command = f"graphgym-srnc discover {place}{_since(cfg)} --out {out}"

@@ -22,6 +22,25 @@ DRAWN_MASK = "drawn_mask"
 # What a method may see of a graph.
 VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight", CHOSEN_MASK, DRAWN_MASK)
 HIDDEN = -1  # label of a node whose class is hidden from the method
+ENOUGH = 50  # labels that tell of the nodes from which they were drawn
+
+
+def covers(graph: Data, labelled: Tensor) -> bool:
+    """Whether labels tell of all nodes of a graph, and not only of those of ``drawn_mask``.
+
+    Then at least :data:`ENOUGH` nodes outside it have a label that was not chosen.
+
+    Args:
+        graph: a graph of a :class:`ShiftTask`.
+        labelled: ids of the nodes with labels, ``[n]``.
+    """
+    drawn = graph.get(DRAWN_MASK)
+    if drawn is None or drawn.all():
+        return True
+    is_other = ~drawn
+    if CHOSEN_MASK in graph:
+        is_other = is_other & ~graph[CHOSEN_MASK]
+    return int(is_other[labelled].sum()) >= ENOUGH
 
 
 class LabelSpace:

@@ -7,6 +7,7 @@ from typing import Collection, NamedTuple, Sequence
 import numpy as np
 import pandas
 
+from graphgym_srnc.core.task import ENOUGH
 from graphgym_srnc.errors import InputError
 
 # Whole dates, or a month or a year; the standard form first.
@@ -125,14 +126,31 @@ def gap(dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = 
 
 
 def drawn(
-    dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = ()
+    dates: Sequence[str],
+    is_labelled: np.ndarray,
+    chosen: Collection[int] = (),
+    sampled: Collection[int] = (),
 ) -> np.ndarray | None:
-    """Nodes ``[V]`` of the time of the labels; None without a :func:`gap`, with its arguments."""
-    found = gap(dates, is_labelled, added)
+    """Nodes ``[V]`` from which labels were drawn at random; None without a :func:`gap`.
+
+    These are nodes of the time of the given labels, or the other nodes if enough of them have got
+    labels at random since, because of these nothing else tells.
+
+    Args:
+        dates, is_labelled: see :func:`gap`.
+        chosen: nodes whose label was added after a first run because of what it predicts.
+        sampled: nodes drawn at random after a first run to be labelled.
+    """
+    later = {*chosen, *sampled}
+    found = gap(dates, is_labelled, later)
     if found is None:
         return None
     known = pandas.Series([*dates], dtype=object)
-    return is_labelled | known.between(found.first, found.last).to_numpy()
+    is_given = is_labelled.copy()
+    is_given[[*later]] = False
+    is_of_time = is_given | known.between(found.first, found.last).to_numpy()
+    is_other = ~is_of_time
+    return is_other if is_other[[*sampled]].sum() >= ENOUGH else is_of_time
 
 
 def on_labelled(dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = ()) -> str:

@@ -39,22 +39,28 @@ def read(
         label_words.check_parts(parts, range(len(x)), split.name)
     found = [part for part in label_words.PARTS if part in parts]
     masks = {f"{part}_mask": torch.tensor([own == part for own in parts]) for part in found}
-    chosen = of_origin(origins(labels.parent if labels else None), *label_words.CHOSEN)
+    found_origins = origins(labels.parent if labels else None)
+    chosen = of_origin(found_origins, *label_words.CHOSEN)
     if chosen:
         masks[CHOSEN_MASK] = torch.zeros(len(x), dtype=torch.bool)
         masks[CHOSEN_MASK][sorted(chosen)] = True
     held = [part in label_words.PARTS[1:] for part in parts]
     y, classes = (None, ()) if labels is None else _labels(labels, len(x), held)
-    drawn = _drawn(labels.parent, y, chosen) if labels is not None and y is not None else None
+    sampled = of_origin(found_origins, label_words.SAMPLED)
+    drawn = None
+    if labels is not None and y is not None:
+        drawn = _drawn(labels.parent, y, chosen, sampled)
     if drawn is not None:
         masks[DRAWN_MASK] = torch.from_numpy(drawn)
     return {"x": x, "y": y, **_edges(edges, len(x)), **masks}, classes
 
 
-def _drawn(folder: Path, label: np.ndarray, chosen: Collection[int]) -> np.ndarray | None:
-    """Nodes of the time of the labels ``[V]``, if these are of another time than many others."""
+def _drawn(
+    folder: Path, label: np.ndarray, chosen: Collection[int], sampled: Collection[int]
+) -> np.ndarray | None:
+    """See ``dates.drawn``; None without dates."""
     known = dates_of(folder, len(label))
-    return None if known is None else dates.drawn(known, label >= 0, chosen)
+    return None if known is None else dates.drawn(known, label >= 0, chosen, sampled)
 
 
 def origins(folder: Path | None) -> dict[int, str]:

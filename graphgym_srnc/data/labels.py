@@ -20,13 +20,15 @@ SEVERAL = 5  # nodes of a class from which a label of one node may be a typing e
 NEAR = 0.85  # similarity of two such names, from 0 to 1
 UNKNOWN = "unknown"  # name of the unknown class
 NEW_LABEL = "new_label"  # column in which a user corrects labels
+SAMPLE = "sample"  # column with the numbers of nodes that were drawn at random
 
 # Origin of a label in a graph folder: the table, the name of a cluster, or ``NEW_LABEL`` at a node
-# that had a label or none.
+# that had a label, that had none, or that was drawn at random.
 GIVEN = "given"
 DISCOVERED = "discovered"
 CHECKED = "checked"
 ADDED = "added"
+SAMPLED = "sampled"
 CHOSEN = (DISCOVERED, ADDED)  # of nodes that were chosen by what a model predicts
 
 # Words, in lower case: what programs write for an empty cell, and people for a missing label.

@@ -24,7 +24,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.data import folder, folder_files
 from graphgym_srnc.data.dates import on_labelled
 from graphgym_srnc.data.describe import hidden_classes, label_counts
-from graphgym_srnc.data.labels import CHECKED, CHOSEN
+from graphgym_srnc.data.labels import CHECKED, CHOSEN, SAMPLED
 from graphgym_srnc.data.names import of_folder
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym.build import build_task, fit, own_graph, visible_task
@@ -237,11 +237,14 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
             chosen=folder_files.of_origin(origins, *CHOSEN),
             checked=folder_files.of_origin(origins, CHECKED),
             changed=folder.parent(own_graph(cfg)).get("changed", ()),
+            sampled=folder_files.of_origin(origins, SAMPLED),
         )
         told = {
             "weak classes": held_out.on_weak_classes(record.held_out),
             "small components": held_out.on_small_components(record.held_out),
-            "dates": _on_dates(names.dates, seen, folder_files.of_origin(origins, *CHOSEN)),
+            "dates": _on_dates(
+                names.dates, seen, folder_files.of_origin(origins, *CHOSEN, SAMPLED)
+            ),
         }
         record.verdict["sentences"] |= {topic: text for topic, text in told.items() if text}
     if parallel.rank():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Sequence, cast
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import Encoder, Graph
 from graphgym_srnc.core.options import Count, Natural, OneOf, Positive, Steps, Weight
-from graphgym_srnc.core.task import DRAWN_MASK, ShiftTask, Sizes
+from graphgym_srnc.core.task import DRAWN_MASK, ShiftTask, Sizes, covers
 from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.modularity import assortativity, label_assortativity, newman_resolution
 from graphgym_srnc.losses.prior import UnknownEvidence, posterior_correlation, unknown_evidence
@@ -54,7 +54,7 @@ from graphgym_srnc.methods.shared.prediction import threshold_by_share
 from graphgym_srnc.methods.shared.propensity import Contrast, Propensity
 from graphgym_srnc.methods.shared.training import Term, random_draws_apart
 from graphgym_srnc.methods.shared.unknown_test import Labelled, UnknownTest
-from graphgym_srnc.methods.shared.validation import OutOfFold, Validation, not_worse
+from graphgym_srnc.methods.shared.validation import OutOfFold, Validation, is_better
 
 LARGE_LOG_ODDS = 50.0  # used instead of infinity
 COLLAPSE = 0.1  # weight of the collapse term
@@ -235,7 +235,7 @@ class SRNCPlus(ClusterMethod):
 
     @property
     def prior_correction(self) -> tuple[str, float]:
-        if not self.plan.adapts:
+        if not self.plan.adapts or not self.plan.corrects:
             return "none", 1.0
         if self.correction != "auto":
             return super().prior_correction
@@ -344,21 +344,15 @@ class SRNCPlus(ClusterMethod):
     def plan_from(self, held_out: HeldOut) -> dict[str, float]:
         """Decide from held-out labels whether to smooth, to iterate and to look for new classes."""
         figures = self.test_labelled_edges(held_out.folds[0])
-        plain = held_out.correct(held_out.log_p)
-        log_p = [self.smoothed(log_p, self.task.target) for log_p in held_out.log_p]
-        smoothed = held_out.correct(log_p)
-        smooths = self.helps(smoothed, plain)
-        correct = smoothed if smooths else plain
-        self.out_of_fold = held_out.out_of_fold(log_p if smooths else held_out.log_p)
-        accuracy = float(correct.mean())
-        error = float(correct.std(correction=0)) / len(correct) ** 0.5
-        self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
+        log_p = self.choose_smoothing(held_out)
         self.reported.append("homophily")  # the weights of the mixture take it into account
-        figures |= {"held_out_accuracy": accuracy, "held_out_error": error}
         figures |= self.evidence.figures
+        if self.task.open_set and not self.task.validates_unknown:
+            figures |= self.test_unknown(held_out)
+        correct = self.choose_correction(held_out, log_p).correct
+        figures["held_out_accuracy"] = float(correct.mean())
+        figures["held_out_error"] = float(correct.std(correction=0)) / len(correct) ** 0.5
         if self.task.open_set:
-            if not self.task.validates_unknown:
-                figures |= self.test_unknown(held_out)
             self.count_labels()
             # Where nearly all is right, one iteration follows, which nothing has to judge.
             if self.episodes and figures.get("expected_accuracy", 1.0) < DONE:
@@ -387,14 +381,50 @@ class SRNCPlus(ClusterMethod):
         degree = self.source.degree
         return label_assortativity(graph.edge_index, degree, label, graph.edge_weight, **options)
 
+    def choose_smoothing(self, held_out: HeldOut) -> list[Tensor]:
+        """Smooth if it makes held-out labels more likely; return log posteriors of each fold."""
+        log_p = [self.smoothed(log_p, self.task.target) for log_p in held_out.log_p]
+        smoothed = held_out.out_of_fold(log_p)
+        plain = held_out.out_of_fold(held_out.log_p)
+        smooths = self.helps(smoothed.log_likelihood, plain.log_likelihood)
+        self.out_of_fold = smoothed if smooths else plain
+        accuracy = float(self.out_of_fold.correct.mean())
+        self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
+        return log_p if smooths else held_out.log_p
+
     def helps(self, smoothed: Tensor, plain: Tensor) -> bool:
-        """Whether to smooth, by which predictions of held-out nodes ``[m]`` are correct (1 or 0).
+        """Whether to smooth, by the log probabilities of the labels of held-out nodes ``[m]``.
 
         Without homophily smoothing must be clearly better, since it can do much harm there.
         """
-        if self.plan.adapts:
-            return not_worse(smoothed, plain)
-        return not not_worse(plain, smoothed)
+        return is_better(smoothed, plain, errors=0.0 if self.plan.adapts else 1.0)
+
+    def choose_correction(self, held_out: HeldOut, log_p: Sequence[Tensor]) -> OutOfFold:
+        """Correct by class shares if it makes held-out labels more likely.
+
+        Args:
+            held_out: labels that were held out.
+            log_p: uncorrected log posteriors ``[V, N]`` of each fold.
+
+        Returns:
+            Predictions of the held-out nodes.
+        """
+        assert self.out_of_fold is not None
+        plain = self.out_of_fold
+        name, power = self.prior_correction
+        if self.correction != "auto" or name == "none":
+            return plain
+        weights = [self.prior.weights(name, p) for p in log_p]
+        corrected = [self.prior.corrected(p, w, power) for p, w in zip(log_p, weights)]
+        found = held_out.out_of_fold(corrected)._replace(kept=plain.kept)
+        self.change(corrects=is_better(found.log_likelihood, plain.log_likelihood))
+        if not self.plan.corrects:
+            return plain
+        self.out_of_fold = found
+        self.change(accuracy=float(found.correct.mean()))
+        if not self.plan.finds_unknown:
+            self.change(expected=self.plan.accuracy)
+        return found
 
     def test_unknown(self, held_out: HeldOut) -> dict[str, float]:
         """Test whether there are unknown nodes, and choose how many are predicted as unknown."""
@@ -436,7 +466,7 @@ class SRNCPlus(ClusterMethod):
             if self.plan.adapts and not self.rounds:
                 self.episodes = MOST_ROUNDS if found.accuracy < DONE else 1
             return figures | {"expected_accuracy": found.accuracy, "expected_error": found.error}
-        if not self.is_drawn.all():
+        if not covers(self.task.target, self.labelled):
             share = 100 * float(self.is_drawn.float().mean())
             warning = UNUSUAL_OTHERS.format(share, self.plan.p_value)
             return figures | self.call_unusual_unknown(judged, warning)
@@ -456,9 +486,10 @@ class SRNCPlus(ClusterMethod):
     def unusual_rank(self, judged: Judged) -> float:
         """Least share of comparable nodes whose confidence is too low for a known class.
 
-        It is 0 unless there are other nodes, which may be of an unknown class that these lack.
+        It is 0 unless there are other nodes, which may be of an unknown class that these lack, and
+        of which no labels tell.
         """
-        if self.is_drawn.all():
+        if covers(self.task.target, self.labelled):
             return 0.0
         return float(judged.ranks.quantile(UNUSUAL)) if self.lacks_comparable else UNUSUAL
 
@@ -574,8 +605,8 @@ class SRNCPlus(ClusterMethod):
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
-            correct = self.validation.correct
-            self.change(smooths=self.helps(correct(smoothed), correct(log_p)))
+            likelihood = self.validation.log_likelihood
+            self.change(smooths=self.helps(likelihood(smoothed), likelihood(log_p)))
         figures["cluster_weight"] = weight
         figures["learned_share"] = len(pseudo.nodes) / len(task.pool)
         if task.open_set:
@@ -636,7 +667,8 @@ class SRNCPlus(ClusterMethod):
         nodes, labels, _ = self.validation
         judges: list[tuple[SRNCPlus, Tensor, Tensor]] = [(self, nodes, labels)]
         if not len(nodes):
-            left_out = [~cast(Tensor, twin.learned) for twin in self.twins]
+            compared = ~self.sample.elsewhere
+            left_out = [~cast(Tensor, twin.learned) & compared for twin in self.twins]
             judges = [
                 (twin, self.labelled[left], self.labels[left])
                 for twin, left in zip(self.twins, left_out)

@@ -65,6 +65,11 @@ def details(result: Result) -> list[str]:
     return told
 
 
+def lacks_sample(result: Mapping[str, Any]) -> bool:
+    """Whether labels are of another time than many nodes, none of which was labelled at random."""
+    return "dates" in result["verdict"]["sentences"] and not result["held_out"].get("sampled")
+
+
 def accuracy(result: Mapping[str, Any]) -> list[str]:
     """Accuracy on held-out labels of a run, and of simpler models on the same labels."""
     found = figures(result)
@@ -87,6 +92,10 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
     rows = [[own, *_share(found)]]
     rows += [[name_of(kind), *_share(one)] for kind, one in found["alone"].items()]
     remarks = [on_best_alone(own, found)]
+    sampled = found.get("sampled")
+    if sampled:
+        count = counted(sampled["labels"], "node")
+        rows.append([f"{own}, {count} drawn at random", *_share(sampled)])
     row = "first"
     if found["as_known"]["accuracy"] < found["accuracy"]:
         rows.append([f"{own}, {AS_KNOWN}", *_share(found["as_known"])])

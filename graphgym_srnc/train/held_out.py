@@ -40,6 +40,7 @@ def judge(
     chosen: Collection[int] = (),
     checked: Collection[int] = (),
     changed: Collection[int] = (),
+    sampled: Collection[int] = (),
 ) -> dict[str, Any]:
     """Accuracy on labels that were held out, of a method and of simpler models on the same labels.
 
@@ -53,6 +54,8 @@ def judge(
             them. They are not judged, since they are easier or harder than others.
         checked: nodes whose label the user confirmed or corrected.
         changed: nodes whose label an earlier run did not have.
+        sampled: nodes drawn at random after an earlier run. They are judged apart, unless all
+            labels are theirs.
 
     Returns:
         ``labels`` is the number of held-out labels, ``of`` that of all labels of known classes,
@@ -60,6 +63,7 @@ def judge(
         user checked. ``cross_fitted`` says whether the method learned the judged labels, too,
         in the end.
         ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval.
+        ``sampled`` has these three, and the number of ``labels``, of ``sampled`` nodes.
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
         from ``accuracy`` by an exact McNemar test. ``classes`` has, by name of each class, its
@@ -71,9 +75,13 @@ def judge(
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
         return {}
+    is_sampled = torch.isin(found.nodes, found.nodes.new_tensor([*sampled]))
     excluded = torch.isin(found.nodes, found.nodes.new_tensor([*chosen]))
     if excluded.all():
         return {}
+    of_sample = found.at(is_sampled)
+    if not (excluded | is_sampled).all():
+        excluded |= is_sampled
     found = found.at(~excluded)
     correct = found.correct
     alone = {} if found.gnn is None else {method.encoder.kind: found.gnn}
@@ -87,10 +95,10 @@ def judge(
         "chosen": int(torch.isin(labelled, labelled.new_tensor([*chosen])).sum()),
         "of": len(labelled),
         "cross_fitted": bool(torch.isin(found.nodes, task.train).all()),
-        **_share(correct.sum(), total),
-        "as_known": _share(correct.sum() * found.kept, total),
+        **share(correct.sum(), total),
+        "as_known": share(correct.sum() * found.kept, total),
         "alone": {
-            name: {**_share(right.sum(), total), "p_value": mcnemar(right, correct)}
+            name: {**share(right.sum(), total), "p_value": mcnemar(right, correct)}
             for name, right in alone.items()
         },
         "classes": {
@@ -103,6 +111,7 @@ def judge(
         "small_components": _in_small_components(method, task, found),
         "checked": int(torch.isin(found.nodes, found.nodes.new_tensor([*checked])).sum()),
         "unchanged": _unchanged(found, changed),
+        "sampled": _right(of_sample),
     }
 
 
@@ -122,7 +131,13 @@ def _unchanged(found: OutOfFold, changed: Collection[int]) -> dict[str, float]:
     total = len(same.labels)
     if not total:
         return {}
-    return {"labels": total, **_share(same.correct.sum() * same.kept, total)}
+    return {"labels": total, **share(same.correct.sum() * same.kept, total)}
+
+
+def _right(found: OutOfFold) -> dict[str, float]:
+    """Number of held-out ``labels``, and the share that is right; empty without labels."""
+    total = len(found.labels)
+    return {"labels": total, **share(found.correct.sum(), total)} if total else {}
 
 
 @torch.no_grad()
@@ -141,7 +156,7 @@ def _in_small_components(method: Method, task: ShiftTask, found: OutOfFold) -> d
     return figures | {"mean_probability": float(probability.mean())}
 
 
-def _share(right: Tensor, total: int) -> dict[str, float]:
+def share(right: Tensor | int, total: int) -> dict[str, float]:
     """A share of labels, and the ends of its 95 % interval.
 
     References:

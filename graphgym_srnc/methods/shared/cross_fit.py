@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from graphgym_srnc.backbones import Graph
-from graphgym_srnc.losses.calibration import temperature
 from graphgym_srnc.losses.mixture import log_linear_weights
 from graphgym_srnc.losses.prior import black_box_weights, shares_differ
 from graphgym_srnc.methods.shared.evidence import Evidence
-from graphgym_srnc.methods.shared.validation import OutOfFold
+from graphgym_srnc.methods.shared.validation import OutOfFold, calibrated
 
 FOLDS = 5  # number of parts of the labels that are held out in turn
 MAX_HELD_OUT = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
@@ -127,17 +126,14 @@ class HeldOut:
     def out_of_fold(self, log_p: Sequence[Tensor]) -> OutOfFold:
         """Predictions of the held-out nodes, from log posteriors ``[V, N]`` of each fold.
 
-        Their temperature makes the mean largest probability as large as the accuracy. The mixture
-        alone would do nearly so, but smoothing flattens it.
+        They are :func:`calibrated`: the mixture alone nearly is, but smoothing flattens it.
         """
-        found = self.held_out(log_p).log_softmax(1)
-        accuracy = float(self.correct(log_p).sum()) / (len(found) + 1)
         sizes = torch.tensor([len(fold.held_out) for fold in self.folds])
         return OutOfFold(
             torch.cat([fold.held_out for fold in self.folds]),
             self.labels,
             torch.arange(len(sizes)).repeat_interleave(sizes).to(self.labels.device),
-            (found / temperature(found, accuracy)).log_softmax(1),
+            calibrated(self.held_out(log_p), self.labels),
             torch.tensor(1.0),
             (self.parts[0].argmax(1) == self.labels).float(),
         )

@@ -80,6 +80,7 @@ class Plan(NamedTuple):
         temperature: temperature of the probabilities of nodes predicted as known classes.
         unknown_temperature: that of nodes predicted as unknown.
         smooths: whether the posterior is smoothed.
+        corrects: whether the prior correction is applied.
         adapts: whether edges seem to join nodes of the same class, so that iterations and the prior
             correction help.
         iteration: number of finished iterations.
@@ -98,6 +99,7 @@ class Plan(NamedTuple):
     temperature: float = 1.0
     unknown_temperature: float = 1.0
     smooths: bool = True
+    corrects: bool = True
     adapts: bool = True
     iteration: int = 0
     by_propensity: bool = False
@@ -117,6 +119,10 @@ class Judged(NamedTuple):
     ranks: Tensor
     weight: Tensor
     correct: Tensor
+
+    def at(self, mask: Tensor) -> Judged:
+        """Those where ``mask`` ``[n]`` is true."""
+        return Judged(self.ranks[mask], self.weight[mask], self.correct[mask])
 
 
 def promises_more(one: Judged, other: Judged) -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN
+from graphgym_srnc.core.task import CHOSEN_MASK, DRAWN_MASK, HIDDEN
 from graphgym_srnc.losses.ranks import low_rank_p_value
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.label_scan import Scan
@@ -24,23 +24,33 @@ class Labelled(NamedTuple):
     Args:
         nodes, labels: ids and classes of the nodes, ``[n]``.
         chosen: those that were chosen, see ``ShiftTask``; none if all were, ``[n]``.
+        elsewhere: those outside ``drawn_mask``, see ``ShiftTask``. They were drawn at random from
+            other nodes than the rest, ``[n]``.
     """
 
     nodes: Tensor
     labels: Tensor
     chosen: Tensor
+    elsewhere: Tensor
 
     @classmethod
     def of(cls, graph: Data, nodes: Tensor, labels: Tensor) -> Labelled:
         """Labelled nodes of a graph, which may say which nodes were chosen."""
         none = torch.zeros_like(graph.y, dtype=torch.bool)
         chosen = graph.get(CHOSEN_MASK, none)[nodes]
-        return cls(nodes, labels, chosen & ~chosen.all())
+        chosen = chosen & ~chosen.all()
+        elsewhere = ~graph.get(DRAWN_MASK, ~none)[nodes] & ~chosen
+        return cls(nodes, labels, chosen, elsewhere)
+
+    @property
+    def drawn(self) -> Tensor:
+        """Labels that were drawn at random from the nodes that they are compared with, ``[n]``."""
+        return ~self.chosen & ~self.elsewhere
 
     @property
     def drawn_classes(self) -> Tensor:
         """Classes with labels that were drawn at random."""
-        return self.labels[~self.chosen].unique()
+        return self.labels[self.drawn].unique()
 
     @property
     def never_held_out(self) -> Tensor:
@@ -85,7 +95,14 @@ class UnknownTest:
 
         It counts if its class has labels that were drawn at random.
         """
-        return torch.isin(self.held_out.labels, self.labelled.drawn_classes)
+        has_drawn = torch.isin(self.held_out.labels, self.labelled.drawn_classes)
+        return has_drawn & self.is_comparable
+
+    @property
+    def is_comparable(self) -> Tensor:
+        """Whether a held-out node was drawn from the nodes of the pool, ``[m]``."""
+        nodes = torch.cat([fold.held_out for fold in self.held_out.folds])
+        return ~torch.isin(nodes, self.labelled.nodes[self.labelled.elsewhere])
 
     def p_values(self, scores: Sequence[Tensor], contrast: Contrast) -> dict[str, float]:
         """p-value of each test by its name; that of groups only if no other one is significant.
@@ -110,7 +127,7 @@ class UnknownTest:
 
         It shows an unknown class that is too small for the ranks of held-out nodes.
         """
-        drawn = ~self.labelled.never_held_out
+        drawn = ~self.labelled.never_held_out & ~self.labelled.elsewhere
         label = torch.full((len(self.logits),), HIDDEN)
         label[self.labelled.nodes[drawn].cpu()] = self.labelled.labels[drawn].cpu()
         known = self.logits.softmax(1).cpu()
@@ -127,12 +144,12 @@ class UnknownTest:
             spread: standard deviation of the scores that the confidence by it would replace.
         """
         own = self.labelled
-        weight = self.class_ratio[own.labels] * ~own.never_held_out
+        weight = self.class_ratio[own.labels] * ~own.never_held_out * ~own.elsewhere
         # A class that has chosen labels alone counts as often as it is predicted.
         is_new = own.chosen & ~own.never_held_out
         predicted = self.logits[self.pool].argmax(1)
         is_drawn = torch.isin(predicted, own.drawn_classes)
-        per_node = weight[~own.chosen].sum() / is_drawn.sum().clamp(min=1)
+        per_node = weight[own.drawn].sum() / is_drawn.sum().clamp(min=1)
         for k in own.labels[is_new].unique():
             members = own.labels == k
             weight[members] = per_node * (predicted == k).sum().clamp(min=1) / members.sum()
@@ -142,7 +159,9 @@ class UnknownTest:
         """The held-out nodes by scores ``[V]`` of each fold."""
         held_out = self.held_out
         ranks = held_out.ranks(scores, self.pool)
-        return Judged(ranks, self.class_ratio[held_out.labels], held_out.correct(held_out.log_p))
+        correct = held_out.correct(held_out.log_p)
+        every = Judged(ranks, self.class_ratio[held_out.labels], correct)
+        return every.at(self.is_comparable)
 
     def best_confidence(
         self, scores: Sequence[Tensor], contrast: Contrast, p_values: Mapping[str, float]
@@ -156,7 +175,7 @@ class UnknownTest:
         if not is_clear(p_values["propensity"]):
             return usual, False
         ranks = [contrast.ranks(fold.held_out) for fold in self.held_out.folds]
-        other = usual._replace(ranks=torch.cat(ranks))
+        other = usual._replace(ranks=torch.cat(ranks)[self.is_comparable])
         if is_clear(p_values["low_ranks"]) and not promises_more(other, usual):
             return usual, False
         return other, True

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from graphgym_srnc.losses.calibration import temperature
+
 WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 """Weights of one posterior relative to another that are tried."""
 
@@ -34,6 +36,11 @@ class OutOfFold(NamedTuple):
     def correct(self) -> Tensor:
         """1 where the most probable known class is the label, else 0, ``[m]``."""
         return (self.log_p.argmax(1) == self.labels).float()
+
+    @property
+    def log_likelihood(self) -> Tensor:
+        """Log probability of each label, ``[m]``."""
+        return self.log_p.gather(1, self.labels[:, None])[:, 0]
 
     def at(self, mask: Tensor) -> OutOfFold:
         """Those of some nodes only, where ``mask`` ``[m]`` is true."""
@@ -69,8 +76,16 @@ class Validation(NamedTuple):
 
         Only known classes are compared if no held-out node is unknown.
         """
-        scores = log_p[self.nodes, : self.num_known + int(self.unknown)]
-        return (scores.argmax(1) == self.labels).float()
+        return (self._scores(log_p).argmax(1) == self.labels).float()
+
+    def log_likelihood(self, log_p: Tensor) -> Tensor:
+        """Log probability ``[n]`` of each node's class by :func:`calibrated` posteriors."""
+        own = calibrated(self._scores(log_p), self.labels)
+        return own.gather(1, self.labels[:, None])[:, 0]
+
+    def _scores(self, log_p: Tensor) -> Tensor:
+        """Log posteriors of the nodes, over the classes that are compared."""
+        return log_p[self.nodes, : self.num_known + int(self.unknown)]
 
     def best_weight(self, first: Tensor, second: Tensor) -> float:
         """Weight of the first of two log posteriors ``[V, N(+1)]`` with the highest accuracy."""
@@ -81,8 +96,19 @@ class Validation(NamedTuple):
         return min(tied, key=lambda v: abs(v - EQUAL))
 
 
-def not_worse(new: Tensor, old: Tensor) -> bool:
-    """Whether the mean of ``new`` ``[n]`` is at most a standard error below that of ``old``."""
+def calibrated(log_p: Tensor, labels: Tensor) -> Tensor:
+    """Log posteriors ``[n, K]``, whose mean largest probability is their accuracy on ``labels``.
+
+    So the likelihood of labels compares posteriors by what they tell apart, and not by how certain
+    they are.
+    """
+    log_p = log_p.log_softmax(1)
+    accuracy = float((log_p.argmax(1) == labels).sum()) / (len(labels) + 1)
+    return (log_p / temperature(log_p, accuracy)).log_softmax(1)
+
+
+def is_better(new: Tensor, old: Tensor, errors: float = 0.0) -> bool:
+    """Whether the mean of ``new`` ``[n]`` is this many standard errors above that of ``old``."""
     gain = new - old
     error = gain.std(correction=0) / len(gain) ** 0.5
-    return bool(gain.mean() >= -error)
+    return bool(gain.mean() >= errors * error)

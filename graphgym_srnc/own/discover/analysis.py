@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.core import progress
-from graphgym_srnc.core.task import DRAWN_MASK, HIDDEN
+from graphgym_srnc.core.task import DRAWN_MASK, HIDDEN, covers
 from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.methods.shared.topics import Matrix, best_topics, features
@@ -73,7 +73,8 @@ class Analysis(NamedTuple):
     def lead(self) -> list[str]:
         """What to know first: whether there are new classes at all, and how many nodes."""
         told = [table.on_seeds(self.discovery)]
-        is_partial = DRAWN_MASK in self.graph and self.evidence.open_set
+        labelled = (self.label != HIDDEN).nonzero().view(-1)
+        is_partial = self.evidence.open_set and not covers(self.graph, labelled)
         sentence = self.evidence.sentence
         if is_partial:
             sentence = table.of_another_time(self.evidence.p_value, self.evidence.is_clear)

@@ -23,7 +23,10 @@ from graphgym_srnc.data.labels import (
     CHOSEN,
     DISCOVERED,
     EMPTY,
+    MISSING,
     NEW_LABEL,
+    SAMPLE,
+    SAMPLED,
     UNKNOWN,
     cleaned,
 )
@@ -31,6 +34,7 @@ from graphgym_srnc.data.names import Names, recipe_of
 from graphgym_srnc.errors import ALIKE, InputError
 from graphgym_srnc.own.discover import words
 from graphgym_srnc.own.discover.clusters import Discovery
+from graphgym_srnc.own.sample import Sample
 
 if TYPE_CHECKING:
     import pandas
@@ -48,7 +52,8 @@ class Labels(NamedTuple):
         split: ``train``, ``val`` or ``test`` of each node; "" = none.
         added: nodes that the names of clusters label.
         corrected: nodes whose label a table of the user states.
-        typed: those of them that had none before.
+        typed: those of them that had none before, and were not drawn at random.
+        sampled: those of them that were drawn at random.
         changed: those of them that had another one, or none.
     """
 
@@ -57,6 +62,7 @@ class Labels(NamedTuple):
     added: set[int]
     corrected: Sequence[int] = ()
     typed: Collection[int] = ()
+    sampled: Collection[int] = ()
     changed: Collection[int] = ()
 
 
@@ -97,18 +103,21 @@ def check_name(name: str, key: str, given: str) -> None:
         raise InputError(key, given, allowed)
 
 
-def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[int, str]:
+def read_labels(
+    path: Path, ids: Sequence[str] | None, num_nodes: int
+) -> tuple[dict[int, str], Sample]:
     """Labels by node in the column ``new_label`` of a table; "" removes a label.
 
     Rows with an empty cell are not read. The columns ``node`` and ``id`` have numbers of nodes and
     their ``ids``, or one of them. Without both, the only column that holds nothing but ids has
-    them.
+    them. Rows with a number in the column ``sample`` are of nodes that were drawn at random; there
+    ``unknown`` is a class without labels.
 
     Raises:
         InputError: a column is missing, a row has no node, or one that is not there, a node has two
             labels, ``node`` and ``id`` disagree, or see :func:`check_name`.
     """
-    rows = read.table(path)
+    every = rows = read.table(path)
     numbers = {str(node): node for node in range(num_nodes)}
     of_ids = numbers if ids is None else {name: node for node, name in enumerate(ids)}
     columns = _columns_of_nodes(rows, path, of_ids)
@@ -118,7 +127,10 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
         raise InputError.plain("labels", message, "Fill in the labels to change")
     cells = {name: _without_apostrophes(rows[name]) for name in columns}
     found: dict[int, str] = {}
-    given, *_ = cleaned(_without_apostrophes(rows[NEW_LABEL]), NEW_LABEL)
+    of_sample: dict[int, str] = {}
+    written = _without_apostrophes(rows[NEW_LABEL])
+    is_drawn = [bool(cell) for cell in rows.get(SAMPLE, [""] * len(rows))]
+    given, *_ = cleaned(written, NEW_LABEL)
     for place, label in enumerate(map(in_words, given)):
         names = {name: own[place] for name, own in cells.items() if own[place]}
         node = _node_of_row(names, path, numbers, of_ids)
@@ -127,7 +139,19 @@ def read_labels(path: Path, ids: Sequence[str] | None, num_nodes: int) -> dict[i
         if found.setdefault(node, label) != label:
             name = next(iter(names.values()))
             raise InputError.plain("labels", f"{path}: {name} has two labels", "Keep one of them")
-    return found
+        if is_drawn[place] and (label or written[place].lower() == UNKNOWN):
+            of_sample[node] = label or UNKNOWN
+    return found, Sample(of_sample, _skipped(every))
+
+
+def _skipped(rows: pandas.DataFrame) -> int:
+    """Number of rows without a label before the last one with a label, of a sample."""
+    if SAMPLE not in rows:
+        return 0
+    of_sample = rows[rows[SAMPLE] != ""]
+    has_label = ~of_sample[NEW_LABEL].str.lower().isin({"", *MISSING} - {UNKNOWN})
+    before = has_label[::-1].cummax()[::-1]
+    return int((before & ~has_label).sum())
 
 
 def check_equal(found: Mapping[int, str], other: Mapping[int, str], file: str) -> None:
@@ -202,6 +226,7 @@ def labels(
     parts: Mapping[str, Tensor],
     y: Tensor,
     corrected: Mapping[int, str] = MappingProxyType({}),
+    sampled: Collection[int] = (),
 ) -> Labels:
     """The next run's labels: the existing ones, and some nodes of named clusters.
 
@@ -218,13 +243,15 @@ def labels(
         parts: nodes of ``train``, ``val`` and ``test``.
         y: classes, ``[V]``, :math:`N` for those of no known class; read at these nodes alone.
         corrected: labels by node, which replace all others; "" = none.
+        sampled: nodes that were drawn at random for their labels.
 
     Raises:
         InputError: all nodes of a named cluster have labels.
     """
     given = {node: part for part, nodes in parts.items() for node in nodes.tolist()}
-    typed = {*corrected} - {*given}
-    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected], typed)
+    new = {*corrected} - {*given}
+    drawn = new & {*sampled}
+    made = Labels([""] * len(y), [""] * len(y), set(), [*corrected], new - drawn, drawn)
     named = [new for new in discovery.proposed if new.name]
     unsure = {node for new in named for node in new.nodes.tolist()}
     classes = dict(enumerate(discovery.classes))
@@ -291,9 +318,14 @@ def counts(discovery: Discovery, made: Labels) -> list[str]:
         new = f"; new classes: {listed(sorted(names))}" if names else ""
         lines.append(f"{counted(len(made.corrected), 'label')} as in your table{new}")
     corrected = sum(bool(made.label[node]) for node in made.corrected)
-    kept = sum(map(bool, made.split)) - len(made.added) - corrected
-    added = f"{len(made.added):,} added for clusters (discovered in labels.csv)"
-    return [*lines, f"labels: {kept:,} as given, {added}"]
+    total = sum(map(bool, made.split))
+    parts = {
+        "as before": total - len(made.added) - corrected,
+        "typed by you": corrected,
+        "from clusters": len(made.added),
+    }
+    found = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+    return [*lines, f"{counted(total, 'label')}: {found}"]
 
 
 def least_certain(discovery: Discovery, made: Labels, names: Names = Names()) -> list[str]:
@@ -415,6 +447,9 @@ def origins(made: Labels, before: Mapping[int, str]) -> dict[int, str]:
     out."""
     found = {**before} | dict.fromkeys(made.added, DISCOVERED)
     for node in made.corrected:
-        is_chosen = node in made.typed or before.get(node) in CHOSEN
-        found[node] = ADDED if is_chosen else CHECKED
+        if node in made.sampled or before.get(node) == SAMPLED:
+            found[node] = SAMPLED
+        else:
+            is_chosen = node in made.typed or before.get(node) in CHOSEN
+            found[node] = ADDED if is_chosen else CHECKED
     return found
