@@ -1115,7 +1115,7 @@ def test_bad_input_in_one_line(run, capsys, monkeypatch, unchanged_globals, word
 )
 def test_a_table_of_labels_names_nodes_by_number_or_by_id(text, ids, labels, tmp_path):
     (tmp_path / "labels.csv").write_text(text)
-    assert feedback.read_labels(tmp_path / "labels.csv", ids, 3) == labels
+    assert feedback.read_labels(tmp_path / "labels.csv", ids, 3)[0] == labels
 
 
 @pytest.mark.parametrize(

@@ -639,7 +639,7 @@ def test_names_and_labels_that_a_reader_types(tmp_path):
     assert counts == "2 clusters named, 1 node labelled"
     assert command.endswith(" --labels labels.csv --labels-out NEXT")
     (tmp_path / "labels.csv").write_text(seen["csv"], encoding="utf-8")
-    labels = feedback.read_labels(tmp_path / "labels.csv", names.ids, 300)
+    labels, _ = feedback.read_labels(tmp_path / "labels.csv", names.ids, 300)
     assert labels == {node: "=lamps, old"} and f",{node:04d},Title {node}," in seen["csv"]
     assert seen["back"] == [True, False]
 
@@ -708,7 +708,7 @@ def test_all_nodes_found_get_one_name(tmp_path):
     command, title = seen["named"][4:]
     assert command.endswith(" --labels labels.csv --labels-out NEXT") and title == HOSTILE
     (tmp_path / "labels.csv").write_text(seen["csv"], encoding="utf-8")
-    labels = feedback.read_labels(tmp_path / "labels.csv", names.ids, 300)
+    labels, _ = feedback.read_labels(tmp_path / "labels.csv", names.ids, 300)
     assert labels == dict.fromkeys(free, HOSTILE)
     second = f"{before}, {len(free) + 10} nodes labelled"
     assert seen["second"][2:] == ["undo: 10 nodes named lamps", second]

@@ -106,7 +106,7 @@ def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_gl
     (compared,) = (line for line in second.splitlines() if "graphgym-srnc discover" in line)
     assert " --since results/first " in compared
     told_since = told(compared.partition("#")[0].removeprefix("  graphgym-srnc "))
-    assert "classes over time" in told_since
+    assert "Predictions of the two runs, for the same nodes" in told_since
     final = pandas.read_csv("predictions-2.csv").set_index("id")["class"]
     stars = final.index[final == "stars"]
     assert (final[hidden.index] == "stars").mean() > 0.7

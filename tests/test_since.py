@@ -240,7 +240,7 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
     assert main([*words, "--changes", "classes_over_time.csv", "--out", "june.html",
                  "--nodes", "now.csv"]) == 0  # fmt: skip
     told = capsys.readouterr().out
-    assert "classes over time" in told and "Newcombe" in told and "=c " in told
+    assert "Classes over time" in told and "Newcombe" in told and "=c " in told
     changes = {row["name"]: row for row in rows("classes_over_time.csv")}
     assert {name: changes[name]["status"] for name in "cd"} == {"c": "grown", "d": "gone"}
     assert [row["status"] for name, row in changes.items() if name not in "abcd"] == ["new"]

@@ -509,6 +509,7 @@ def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monk
     graph = copy.copy(task.source)
     drawn = torch.arange(graph.num_nodes) % 2 == 0
     drawn[task.train] = True
+    drawn[task.train[:10]] = False  # labels of other nodes are learned and held out, but not tested
     graph.drawn_mask = drawn
     task = dataclasses.replace(task, source=graph, target=graph)
     part = task.pool[drawn[task.pool]]
@@ -525,6 +526,10 @@ def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monk
     method = make(steps=30, rounds=0, abstain=True)
     record = trainer.fit(method, task, selection="last")
     assert [pool.tolist() for pool in pools] == [part.tolist()]
+    assert sorted(method.out_of_fold.nodes.tolist()) == task.train.tolist()
+    if method.twins:
+        assert len(method.judge()[1].ranks) == len(task.train) - 10
+    assert bool(method.twins) == (p_value < 0.05)
     unknown = method.decide(method.predict(task.target)) == task.num_known
     share = float(unknown[part].float().mean())
     assert share == pytest.approx(method.plan.unknown_share, abs=2 / len(part))

@@ -109,12 +109,13 @@ def gap(dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = 
     Args:
         dates: those of :func:`of_column`, ``[V]``.
         is_labelled: nodes with a label, ``[V]``.
-        added: nodes whose label was added after a first run; they do not count.
+        added: nodes whose label was added after a first run; they count as nodes without one.
     """
-    counted = ["" if node in added else date for node, date in enumerate(dates)]
-    known = pandas.Series(counted, dtype=object)
-    labelled = known[is_labelled & (known != "")].sort_values()
-    others = known[~is_labelled & (known != "")]
+    known = pandas.Series([*dates], dtype=object)
+    is_given = is_labelled.copy()
+    is_given[[*added]] = False
+    labelled = known[is_given & (known != "")].sort_values()
+    others = known[~is_given & (known != "")]
     if min(len(labelled), len(others)) < LEAST:
         return None
     cut = round((1 - COVERED) / 2 * (len(labelled) - 1))

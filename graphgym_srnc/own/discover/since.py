@@ -49,6 +49,9 @@ ON_INTERVALS = (
 )
 
 
+ON_SAME_NODES = "Both runs have the same nodes, so labels and training differ, and not the time."
+
+
 class Earlier(NamedTuple):
     """What an earlier model predicts for its own graph.
 
@@ -86,12 +89,14 @@ class Changes(NamedTuple):
         then: class of each node of today in the earlier graph, ``[V]``, "" if it is not there; None
             if ids are not compared.
         now: class of each node of today, ``[V]``; new clusters without a name are unknown.
+        same_nodes: whether both graphs have the same nodes, so that only training differs.
     """
 
     table: pandas.DataFrame
     notes: list[str]
     then: np.ndarray | None
     now: np.ndarray
+    same_nodes: bool = False
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
@@ -112,6 +117,13 @@ class Changes(NamedTuple):
             rest = sum(n for _, n in counts[MOVES:])
             lines.append(f"{rest:,} in {len(counts) - MOVES} other ways")
         return [head, *lines]
+
+    @property
+    def title(self) -> str:
+        """What is compared: nodes of two times, or predictions of the same nodes."""
+        if self.same_nodes:
+            return "Predictions of the two runs, for the same nodes"
+        return "Classes over time"
 
     @property
     def cells(self) -> list[list[str]]:
@@ -139,7 +151,7 @@ class Changes(NamedTuple):
         """The table and the notes as lines of text."""
         table = text.aligned(self.cells).splitlines()
         ways = [f"  {move}" for move in self.moves[1:]]
-        return ["classes over time", *table, *self.moves[:1], *ways, *self.notes]
+        return [self.title, *table, *self.moves[:1], *ways, *self.notes]
 
 
 def _cut(name: str) -> str:
@@ -412,11 +424,13 @@ def compare(
     group = found.cluster.numpy()
     similarity = alike.similarity(earlier.label, num_classes, group, len(found.every))
     found = found.named(found.names | carried_names(found, earlier.classes, similarity))
+    then = classes_then(earlier, alike, len(group))
+    same_nodes = then is not None and "" not in then and len(then) == len(earlier.label)
     sizes = f"The earlier graph has {len(earlier.label):,} nodes, this one {len(group):,}."
-    notes = [sizes, alike.note, ON_INTERVALS]
+    notes = [ON_SAME_NODES if same_nodes else sizes, alike.note, ON_INTERVALS]
     unknown = int((earlier.label == num_classes).sum())
     if unknown and alike.pairs is None:
         was = f"The earlier model predicted {text.counted(unknown, 'node')} of its graph as unknown"
         notes.append(f"{was}. A class that is called new or named may be among them.")
-    then = classes_then(earlier, alike, len(group))
-    return found, Changes(changes(found, earlier, alike), notes, then, classes_now(found))
+    table = changes(found, earlier, alike)
+    return found, Changes(table, notes, then, classes_now(found), same_nodes)
