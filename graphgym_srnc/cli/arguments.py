@@ -117,7 +117,7 @@ def check_predict(args: argparse.Namespace) -> None:
     if args.folds < 0 or args.folds == 1:
         raise InputError("--folds", args.folds, "2 or more, or 0 for none")
     for option in ("disagreements", "folds", "uncertain", "sample"):
-        if args.graph and getattr(args, option):
+        if args.graph and getattr(args, option) and option != "sample":
             message = "the labels of --graph are not read"
             raise InputError.plain(f"--{option}", message, "Leave out one of the two")
         if not args.out and getattr(args, option):
@@ -142,8 +142,6 @@ def check_discover(args: argparse.Namespace) -> None:
             "no output contains the names",
             "Add --labels-out NEXT to train with the names, or --out FILE to see them on a page",
         )
-    if args.labels and not args.labels_out:
-        raise InputError.plain("--labels", "no output contains them", "Add --labels-out NEXT")
     if args.labels_out and not args.name and not args.since and not args.labels:
         raise InputError.plain("--labels-out", "no cluster has a name", "Name one: --name 1=NAME")
     if not args.since:

@@ -174,6 +174,8 @@ def _place(args: argparse.Namespace, model: TrainedModel) -> Place:
             corrected |= own
             sampled |= sample.label
             skipped += sample.skipped
+    if args.labels and not args.labels_out and not sampled:
+        raise InputError.plain("--labels", "no output contains them", "Add --labels-out NEXT")
     return Place(task, graph, folder, names, parts, corrected, Sample(sampled, skipped))
 
 

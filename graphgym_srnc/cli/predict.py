@@ -50,10 +50,9 @@ ON_UNCERTAIN = (
 
 
 ON_SAMPLE = (
-    "{:,} nodes were drawn at random. Fill in their"
-    f" {NEW_LABEL} from the first on, without choosing, as many as you like: a known class, a new"
-    " one, or unknown for one that has no name yet. Leave a cell empty if you cannot tell. Then see"
-    " how many are predicted right, and train with your labels:"
+    f"Fill in the {NEW_LABEL} of the nodes of --sample from the first on, without choosing, as many"
+    " as you like: a known class, a new one, or unknown for one that has no name yet. Leave a cell"
+    " empty if you cannot tell. Then this prints how many are predicted right:"
 )
 
 
@@ -166,7 +165,7 @@ def _tables(
     named = args.probabilities, titles(found), found.dates
     frame = predictions.table(model, graph, prediction, found.ids, given, split, *named)
     lines = _summary(args, model, graph, frame)
-    other: dict[str, bytes] = {}
+    parts = [_sample(args, graph, task, frame, found)]
     if task is not None and given and split and any(given):
         compared = _without_learned_labels(args, model, task, prediction)
         judging = frame
@@ -179,15 +178,12 @@ def _tables(
             frame = _with_held_out(frame, judging, learned)
             lines += predictions.by_probability(frame, folder_files.of_origin(origins, *CHOSEN))
         is_judged = compared is not None
-        parts = [
-            _disagreements(args, judging, found, is_judged, task.one_graph, origins),
-            _uncertain(args, frame, found),
-            _sample(args, graph, frame, found),
-        ]
-        for told_of_part, file in parts:
-            lines += told_of_part
-            other |= file
-    files = {"--out": predictions.encode(args.out, frame)} | other
+        doubts = _disagreements(args, judging, found, is_judged, task.one_graph, origins)
+        parts = [doubts, _uncertain(args, frame, found), *parts]
+    files = {"--out": predictions.encode(args.out, frame)}
+    for told_of_part, file in parts:
+        lines += told_of_part
+        files |= file
     progress.doing("writing the table", 1.0)
     return lines + [arguments.write(option, outs[option], data) for option, data in files.items()]
 
@@ -198,12 +194,12 @@ def _check_labels(outs: Collection[str], has_labels: bool, one_graph: bool) -> N
     Raises:
         InputError: names the option.
     """
-    for option in ("--disagreements", "--uncertain", "--sample"):
+    for option in ("--disagreements", "--uncertain"):
         if option in outs and not has_labels:
             raise InputError.plain(option, "no node of the graph has a label")
-    for option in {"--uncertain", "--sample"} & {*outs} if not one_graph else ():
+    if "--uncertain" in outs and not one_graph:
         message = "the run has two graphs, and labels of its target are not learned"
-        raise InputError.plain(option, message, "Leave it out")
+        raise InputError.plain("--uncertain", message, "Leave it out, or use --sample")
 
 
 def _summary(
@@ -283,14 +279,19 @@ def _uncertain(
 
 
 def _sample(
-    args: argparse.Namespace, graph: Data, frame: pandas.DataFrame, found: names.Names
+    args: argparse.Namespace,
+    graph: Data,
+    task: ShiftTask | None,
+    frame: pandas.DataFrame,
+    found: names.Names,
 ) -> tuple[list[str], dict[str, bytes]]:
     """Lines on nodes drawn at random, and the file of them; empty if none is wanted."""
     if not args.sample:
         return [], {}
-    labelled = frame.loc[frame["given_label"] != "", "node"]
-    nodes = sample.table(frame, sample.draw(graph, {*labelled}))
-    lines = [ON_SAMPLE.format(len(nodes)), _training(args)]
+    given = frame.get("given_label", pandas.Series("", frame.index))
+    nodes = sample.table(frame, sample.draw(graph, {*frame.loc[given != "", "node"]}))
+    is_learned = task is not None and task.one_graph
+    lines = [ON_SAMPLE, _training(args) if is_learned else _judging(args)]
     return lines, {"--sample": _to_label(args.sample, nodes, found)}
 
 
@@ -309,6 +310,14 @@ def _training(args: argparse.Namespace) -> str:
         words += ["--labels", file]
     words += ["--labels-out", "NEXT"]
     return f"  graphgym-srnc {shlex.join(words)}"
+
+
+def _judging(args: argparse.Namespace) -> str:
+    """The command that judges predictions by the labels of a sample, which no run can learn."""
+    words = ["discover", args.run]
+    if args.graph:
+        words += ["--graph", args.graph]
+    return f"  graphgym-srnc {shlex.join([*words, '--labels', args.sample])}"
 
 
 def _on_all(args: argparse.Namespace, can_correct: bool) -> list[str]:
