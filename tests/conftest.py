@@ -305,7 +305,7 @@ def few_numbers(monkeypatch) -> None:
 
     for module in (clusters, number):
         monkeypatch.setattr(
-            module, "kmeans", lambda unit, count, restarts=1, seed=0: kmeans(unit, count, 1, seed)
+            module, "kmeans", lambda unit, count, restarts=0, seed=0: kmeans(unit, count, 3, seed)
         )
     monkeypatch.setattr(number, "BEYOND", 4)
     monkeypatch.setattr(number, "HALVES", 1)

@@ -9,7 +9,7 @@ from typing import Any, Callable
 import pytest
 import torch
 from conftest import make_task
-from tasks import tiny_method, without_seconds
+from tasks import known_options, tiny_method, without_seconds
 from torch import Tensor
 
 from graphgym_srnc import methods
@@ -92,7 +92,8 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
     )
 
     def new() -> Method:
-        return tiny_method(name, kind, hidden=4, **options)
+        several = known_options(methods.find(name), {"rounds": 2})
+        return tiny_method(name, kind, hidden=4, **several | options)
 
     whole = new()
     kept = MemoryCheckpoint()
