@@ -296,7 +296,7 @@ def gym():
 
 @pytest.fixture
 def few_numbers(monkeypatch) -> None:
-    """Discovery tries at most four numbers of new clusters, each once, and draws a linear map.
+    """Discovery tries few numbers of new clusters, each from few starts, and draws a linear map.
 
     That is for tests which look at none of these.
     """
@@ -305,7 +305,7 @@ def few_numbers(monkeypatch) -> None:
 
     for module in (clusters, number):
         monkeypatch.setattr(
-            module, "kmeans", lambda unit, count, restarts=0, seed=0: kmeans(unit, count, 3, seed)
+            module, "kmeans", lambda unit, count, _=0, seed=0: kmeans(unit, count, 3, seed)
         )
     monkeypatch.setattr(number, "BEYOND", 4)
     monkeypatch.setattr(number, "HALVES", 1)
