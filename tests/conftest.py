@@ -305,7 +305,9 @@ def few_numbers(monkeypatch) -> None:
 
     for module in (clusters, number):
         monkeypatch.setattr(
-            module, "kmeans", lambda unit, count, _=0, seed=0: kmeans(unit, count, 3, seed)
+            module,
+            "kmeans",
+            lambda unit, count, restarts=3, seed=0: kmeans(unit, count, restarts, seed),
         )
     monkeypatch.setattr(number, "BEYOND", 4)
     monkeypatch.setattr(number, "HALVES", 1)

@@ -89,8 +89,8 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example.write(Path("old"), 400, 0.5)
     example.write(Path("new"), 300, seed=1)
-    few = "--no-tensorboard optim.base_lr 0.03 srnc_plus.rounds 1 srnc_plus.steps 25"
-    few += " srnc_plus.fit_steps 10 srnc_plus.cluster_steps 10"
+    few = "--no-tensorboard optim.base_lr 0.06 srnc_plus.rounds 1 srnc_plus.steps 12"
+    few += " srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
     pair = "cross_graph.source a cross_graph.target b --name pair"
     for command in (
         "data make old/nodes.csv old/edges.csv --text title --out a",
