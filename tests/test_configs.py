@@ -17,6 +17,8 @@ from graphgym_srnc.gym import build_task, config_names, config_root, fit, load_c
 from graphgym_srnc.gym.keys import not_read
 from graphgym_srnc.io.settings import flatten
 
+pytestmark = pytest.mark.usefixtures("hardly_pretrained")
+
 SMALL = ["train.max_episodes", "1", "gnn.dim_inner", "16", "gnn.att_heads", "2"]
 SYNTHETIC = {"num_nodes": 500, "num_features": 50, "num_val": 50, "num_test": 100}
 IN_MEMORY = {

@@ -20,7 +20,7 @@ from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import local, runs, space
 from graphgym_srnc.sweep.jobs import Limits, Outcome
 
-pytestmark = pytest.mark.usefixtures("unchanged_globals")
+pytestmark = pytest.mark.usefixtures("hardly_pretrained", "unchanged_globals")
 
 SMALL = (
     "synthetic.num_nodes 300 synthetic.num_val 60 synthetic.num_test 100 train.max_episodes 1 "

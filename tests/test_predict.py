@@ -31,7 +31,7 @@ from graphgym_srnc.own import example
 SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8
 synthetic.num_features 40 synthetic.num_classes 5 train.max_episodes 1""".split()
 
-pytestmark = pytest.mark.usefixtures("unchanged_globals")
+pytestmark = pytest.mark.usefixtures("hardly_pretrained", "unchanged_globals")
 
 
 def status_of(*words: object) -> int:
