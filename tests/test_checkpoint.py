@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("hardly_pretrained")
 IN_BATCHES = {"batch_size": 6, "fanout": 3}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, "gcnconv", {}) for name in methods.names()),
-    *(("srnc", kind, {}) for kind in ("gatconv", "sgconv")),
+    *(("erm", kind, {}) for kind in ("gatconv", "sgconv")),
     *((name, "dgi", {}) for name in ("srnc", "pgl", "srnc_plus")),
     ("srnc", "gcnconv", {"cluster_init": "source", "alpha": 0.5, "smoothing": 2}),
     ("srnc_plus", "gcnconv", {"spare": 3, "resolution": 1.0, "doubt": 0.0, "rounds": 3}),

@@ -121,7 +121,7 @@ def test_the_numbers_are_those_of_run(finished_grid, tmp_path):
 
 
 @pytest.mark.usefixtures("without_figures")
-def test_a_comparison_says_what_is_missing(copied_grid, capsys):
+def test_a_comparison_says_what_is_missing(copied_grid, capsys, without_figures):
     home = copied_grid / "results" / "g"
     plan = json.loads((home / "planned.json").read_text())
     assert {*plan} == {*CELLS, REFUSED} and all(seeds == [0, 1] for seeds in plan.values())

@@ -106,8 +106,8 @@ def embedded(seed: int, offset: float = 5.0) -> Data:
 def test_a_graph_of_one_class_gets_its_class():
     graph = embedded(0)
     graph.train_mask = torch.arange(200) < 80
-    few = {"steps": 20, "fit_steps": 5, "cluster_steps": 5, "rounds": 1}
-    model = SRNCPlus(hidden=16, lr=0.03, open_set=False, **few).fit(graph)
+    few = {"steps": 10, "fit_steps": 3, "cluster_steps": 3, "rounds": 1}
+    model = SRNCPlus(hidden=16, lr=0.06, open_set=False, **few).fit(graph)
     new = embedded(1)
     for label in range(4):
         own = new.y == label

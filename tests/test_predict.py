@@ -208,10 +208,12 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     graph = make_graph(num_nodes=140)
     graph.y[120:] = -1
     torch.save(graph, "own.pt")
-    few = ["srnc_plus.rounds", "1", "srnc_plus.steps", "5"] if learns else ["erm.steps", "5"]
+    few = f"{method}.rounds 1 {method}.steps 5"
+    if learns:
+        few += " srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
     words = ["--cfg", "own", "dataset.name", "own.pt", "train.mode", method, "gnn.dim_inner", "8"]
     pictures = NO_PICTURES if learns else []  # also of a run that tests no node
-    assert not main(["run", "--name", "a", *pictures, *words, *few])
+    assert not main(["run", "--name", "a", *pictures, *words, *few.split()])
     assert ("(held-out labels" in capsys.readouterr().out) == learns
     assert not main(["predict", "results/a", "--out", "all.csv"])
     counts = Counter(row["split"] for row in rows("all.csv"))
