@@ -174,6 +174,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 gc.disable()  # imports make little garbage
+# pytest keeps the files as it rewrote them: to do so in each run takes as long as all imports.
+sys.dont_write_bytecode = False
 
 
 def pytest_collection_finish() -> None:
@@ -294,12 +296,19 @@ def gym():
 
 @pytest.fixture
 def few_numbers(monkeypatch) -> None:
-    """Discovery tries at most four numbers of new clusters and draws a linear map.
+    """Discovery tries few numbers of new clusters, each from few starts, and draws a linear map.
 
-    That is for tests which look at neither.
+    That is for tests which look at none of these.
     """
+    from graphgym_srnc.methods.shared.topics import kmeans
     from graphgym_srnc.own.discover import clusters, number
 
+    for module in (clusters, number):
+        monkeypatch.setattr(
+            module,
+            "kmeans",
+            lambda unit, count, restarts=3, seed=0: kmeans(unit, count, restarts, seed),
+        )
     monkeypatch.setattr(number, "BEYOND", 4)
     monkeypatch.setattr(number, "HALVES", 1)
     monkeypatch.setattr(clusters, "PROJECTION", "pca")

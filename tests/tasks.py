@@ -22,7 +22,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.shifts import synthetic
 from graphgym_srnc.train import trainer
 
-QUICK = {"steps": 2, "rounds": 2, "enlarging": 0.5, "pretrain_steps": 2, "fit_steps": 2}
+QUICK = {"steps": 2, "rounds": 1, "enlarging": 0.5, "pretrain_steps": 2, "fit_steps": 2}
 QUICK |= {"cluster_source_steps": 2, "cluster_steps": 2, "num_clusters": 6}
 """Options that make a method quick, where it has them."""
 

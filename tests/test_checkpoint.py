@@ -9,7 +9,7 @@ from typing import Any, Callable
 import pytest
 import torch
 from conftest import make_task
-from tasks import tiny_method, without_seconds
+from tasks import known_options, tiny_method, without_seconds
 from torch import Tensor
 
 from graphgym_srnc import methods
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("hardly_pretrained")
 IN_BATCHES = {"batch_size": 6, "fanout": 3}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, "gcnconv", {}) for name in methods.names()),
-    *(("srnc", kind, {}) for kind in ("gatconv", "sgconv")),
+    *(("erm", kind, {}) for kind in ("gatconv", "sgconv")),
     *((name, "dgi", {}) for name in ("srnc", "pgl", "srnc_plus")),
     ("srnc", "gcnconv", {"cluster_init": "source", "alpha": 0.5, "smoothing": 2}),
     ("srnc_plus", "gcnconv", {"spare": 3, "resolution": 1.0, "doubt": 0.0, "rounds": 3}),
@@ -92,7 +92,8 @@ def test_cut_off_after_any_episode(monkeypatch, number, name, kind, options):
     )
 
     def new() -> Method:
-        return tiny_method(name, kind, hidden=4, **options)
+        several = known_options(methods.find(name), {"rounds": 2})
+        return tiny_method(name, kind, hidden=4, **several | options)
 
     whole = new()
     kept = MemoryCheckpoint()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch_geometric.datasets
 import written
+import yaml
 from yacs.config import CfgNode
 
 from graphgym_srnc import shifts
@@ -14,8 +15,9 @@ from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import datasets, networks
 from graphgym_srnc.gym import build_task, config_names, config_root, fit, load_config, schema
 from graphgym_srnc.gym.keys import not_read
-from graphgym_srnc.io import config_files
 from graphgym_srnc.io.settings import flatten
+
+pytestmark = pytest.mark.usefixtures("hardly_pretrained")
 
 SMALL = ["train.max_episodes", "1", "gnn.dim_inner", "16", "gnn.att_heads", "2"]
 SYNTHETIC = {"num_nodes": 500, "num_features": 50, "num_val": 50, "num_test": 100}
@@ -67,7 +69,11 @@ def mode_of(variant: str) -> str:
     return {"deep": "a2gnn"}.get(name := variant.split("-")[0], name)
 
 
-SETTINGS = {name: config_files.read(name) for name in config_names()}
+LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+SETTINGS = {
+    name: flatten(yaml.load((config_root() / f"{name}.yaml").read_bytes(), LOADER))
+    for name in config_names()
+}
 KINDS = {
     settings[key]: name
     for key in ("train.mode", "dataset.format", "dataset.name")

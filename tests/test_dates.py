@@ -45,8 +45,9 @@ def test_dates_are_read_in_many_forms(form):
         (["1994-01-31", "soon"], "1 of 2 cells of day are no dates, such as 'soon'"),
         (["", ""], "0 of 0 cells of day are no dates"),
         (["12", "300"], "2 of 2 cells of day are no dates, such as '12'"),
+        (["now", "today"], "2 of 2 cells of day are no dates, such as 'now'"),
     ],
-    ids=["two orders", "half", "empty", "numbers"],
+    ids=["two orders", "half", "empty", "numbers", "words of pandas"],
 )
 def test_what_is_no_date_is_refused(cells, message):
     with pytest.raises(InputError, match=f"{message}. Write dates such as 1994-01-31"):

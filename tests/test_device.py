@@ -79,8 +79,7 @@ def watched(monkeypatch) -> Callable[[Pretend], None]:
 
 
 def new(name: str, kind: str, options: dict[str, Any]) -> Method:
-    few = known_options(methods.find(name), {"rounds": 1})
-    return tiny_method(name, kind, hidden=4, **few | options)
+    return tiny_method(name, kind, hidden=4, **options)
 
 
 def whole_run(

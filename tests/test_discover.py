@@ -1036,7 +1036,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     label = ["ab"[y] if y < 2 and i % 20 == 0 else "" for i, y in enumerate(graph.y.tolist())]
     feedback.write(tmp_path / "g", graph, feedback.Labels(label, [""] * 240, set()))
     words = "run --cfg own --name few --no-figures --no-tensorboard dataset.name g gnn.dim_inner 16"
-    keys = " srnc_plus.rounds 1 srnc_plus.steps 15 srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
+    keys = " srnc_plus.rounds 1 srnc_plus.steps 8 srnc_plus.fit_steps 3 srnc_plus.cluster_steps 3"
     assert main((words + keys).split()) == 0
     *_, command = capsys.readouterr().out.splitlines()
     command, _, purpose = command.partition("  # ")

@@ -20,7 +20,7 @@ from graphgym_srnc.report.frame import collect
 from graphgym_srnc.sweep import local, runs, space
 from graphgym_srnc.sweep.jobs import Limits, Outcome
 
-pytestmark = pytest.mark.usefixtures("unchanged_globals")
+pytestmark = pytest.mark.usefixtures("hardly_pretrained", "unchanged_globals")
 
 SMALL = (
     "synthetic.num_nodes 300 synthetic.num_val 60 synthetic.num_test 100 train.max_episodes 1 "
@@ -121,7 +121,7 @@ def test_the_numbers_are_those_of_run(finished_grid, tmp_path):
 
 
 @pytest.mark.usefixtures("without_figures")
-def test_a_comparison_says_what_is_missing(copied_grid, capsys):
+def test_a_comparison_says_what_is_missing(copied_grid, capsys, without_figures):
     home = copied_grid / "results" / "g"
     plan = json.loads((home / "planned.json").read_text())
     assert {*plan} == {*CELLS, REFUSED} and all(seeds == [0, 1] for seeds in plan.values())

@@ -37,7 +37,8 @@ from graphgym_srnc.train import held_out, model
 from graphgym_srnc.train.explain import Effect, explain
 
 pytestmark = pytest.mark.usefixtures("unchanged_globals")
-FEW = "srnc_plus.rounds 1 srnc_plus.steps 30 srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
+FEW = "srnc_plus.rounds 1 srnc_plus.steps 15 srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
+FEW += " optim.base_lr 0.02"
 WRONG = [*range(0, 30, 6)]
 
 

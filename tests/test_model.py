@@ -24,7 +24,10 @@ from graphgym_srnc.io import records
 from graphgym_srnc.train import model as models
 from graphgym_srnc.train.metrics import scores_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.usefixtures("hardly_pretrained"),
+]
 
 SMALL = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80
 synthetic.num_features 40 synthetic.num_classes 5 gnn.dim_inner 8 gnn.att_heads 2

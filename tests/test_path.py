@@ -23,11 +23,11 @@ PER_CLASS = 70
 SETTINGS = {
     "gnn.dim_inner": "16",
     "srnc_plus.rounds": "1",
-    "srnc_plus.steps": "25",
+    "srnc_plus.steps": "12",
     "srnc_plus.fit_steps": "8",
     "srnc_plus.cluster_steps": "8",
     "srnc_plus.abstain": "False",
-    "optim.base_lr": "0.03",
+    "optim.base_lr": "0.06",
     "num_threads": "1",
 }
 

@@ -31,7 +31,7 @@ from graphgym_srnc.own import example
 SIZES = """synthetic.num_nodes 200 synthetic.num_val 40 synthetic.num_test 80 gnn.dim_inner 8
 synthetic.num_features 40 synthetic.num_classes 5 train.max_episodes 1""".split()
 
-pytestmark = pytest.mark.usefixtures("unchanged_globals")
+pytestmark = pytest.mark.usefixtures("hardly_pretrained", "unchanged_globals")
 
 
 def status_of(*words: object) -> int:
@@ -89,8 +89,8 @@ def test_a_second_network_needs_no_labels(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example.write(Path("old"), 400, 0.5)
     example.write(Path("new"), 300, seed=1)
-    few = "--no-tensorboard optim.base_lr 0.03 srnc_plus.rounds 1 srnc_plus.steps 25"
-    few += " srnc_plus.fit_steps 10 srnc_plus.cluster_steps 10"
+    few = "--no-tensorboard optim.base_lr 0.06 srnc_plus.rounds 1 srnc_plus.steps 12"
+    few += " srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
     pair = "cross_graph.source a cross_graph.target b --name pair"
     for command in (
         "data make old/nodes.csv old/edges.csv --text title --out a",
@@ -208,10 +208,12 @@ def test_validation_labels_that_a_model_learned_are_training_labels(
     graph = make_graph(num_nodes=140)
     graph.y[120:] = -1
     torch.save(graph, "own.pt")
-    few = ["srnc_plus.rounds", "1", "srnc_plus.steps", "5"] if learns else ["erm.steps", "5"]
+    few = f"{method}.rounds 1 {method}.steps 5"
+    if learns:
+        few += " srnc_plus.fit_steps 5 srnc_plus.cluster_steps 5"
     words = ["--cfg", "own", "dataset.name", "own.pt", "train.mode", method, "gnn.dim_inner", "8"]
     pictures = NO_PICTURES if learns else []  # also of a run that tests no node
-    assert not main(["run", "--name", "a", *pictures, *words, *few])
+    assert not main(["run", "--name", "a", *pictures, *words, *few.split()])
     assert ("(held-out labels" in capsys.readouterr().out) == learns
     assert not main(["predict", "results/a", "--out", "all.csv"])
     counts = Counter(row["split"] for row in rows("all.csv"))

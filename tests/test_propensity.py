@@ -17,7 +17,7 @@ from graphgym_srnc.methods.shared.propensity import Contrast, Propensity
 from graphgym_srnc.train import model as models
 
 WIDTH = 4
-FEW = {"hidden": 16, "steps": 60, "fit_steps": 5, "cluster_steps": 5, "open_set": True}
+FEW = {"hidden": 16, "steps": 25, "fit_steps": 5, "cluster_steps": 5, "open_set": True, "lr": 0.03}
 
 
 def drawn(seed: int, count: int = 400, unknown: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:

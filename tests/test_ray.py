@@ -25,10 +25,6 @@ from graphgym_srnc.io import records, store
 from graphgym_srnc.sweep import worker
 from graphgym_srnc.sweep.jobs import Job, Limits
 
-pytest.importorskip("ray", reason="the extra ray is not installed")
-
-from graphgym_srnc.sweep import on_ray
-
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
@@ -54,6 +50,14 @@ def marked_run(job: Job) -> str:
     place.begin(job.seed)
     place.finish(job.seed, run_record([0.5 + job.seed / 100]))
     return f"toy {job.seed}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray_is_imported():
+    """By these tests alone, since it takes long."""
+    global on_ray
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    on_ray = importlib.import_module("graphgym_srnc.sweep.on_ray")
 
 
 @pytest.fixture(autouse=True)

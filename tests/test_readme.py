@@ -118,7 +118,7 @@ def test_python_api(tmp_path, monkeypatch, capsys):
     space: dict = {}
     code = block("SRNCPlus")
     assert "SRNCPlus(open_set=True)" in code
-    small = "SRNCPlus(open_set=True, rounds=1, fit_steps=5, steps=10, hidden=8)"
+    small = "SRNCPlus(open_set=True, rounds=1, fit_steps=5, cluster_steps=5, steps=10, hidden=8)"
     exec(code.replace("SRNCPlus(open_set=True)", small), space)
     told = capsys.readouterr().out
     held_out = space["model"].scores_["held_out"]

@@ -40,20 +40,19 @@ def test_a_method_follows_the_weights_of_its_labels(name):
     task = task_for(name)
     task = task.oracle if name == "IID" else task
     settings = {"dropout": 0.0, "lr": 0.1, "random_state": 0, "max_episodes": 0}
-    numbers = {"steps": 15, "pretrain_steps": 15}
+    numbers = {"steps": 8, "pretrain_steps": 8}
     settings |= {
         key: numbers[key] for key in numbers.keys() & tiny_estimator(name).get_params().keys()
     }
     only = torch.where(task.source.y == 1, 1.0, 0.0)
     shares = []
-    for weight in (None, only, torch.ones(90)):
+    for weight in (None, only):
         model = tiny_estimator(name, **settings)
         given = task_for(name) if name == "IID" else task
         model.fit(given, sample_weight=weight)
         p = model.predict_proba(task.target)
         shares.append(p[:, 1] / (p[:, 0] + p[:, 1]))
     assert shares[1].mean() > shares[0].mean() + 0.05
-    np.testing.assert_array_equal(shares[2], shares[0])
 
 
 def test_weight_0_is_no_label():

@@ -25,7 +25,7 @@ from graphgym_srnc.own.discover import analysis, clusters, feedback, since
 
 THEN = {"a": 0.3, "b": 0.3, "c": 0.15, "d": 0.25}
 NOW = {"a": 0.25, "b": 0.25, "c": 0.3, "e": 0.2}
-SHORT = {"hidden": 16, "rounds": 1, "steps": 25, "fit_steps": 6, "cluster_steps": 6, "lr": 0.03}
+SHORT = {"hidden": 16, "rounds": 1, "steps": 12, "fit_steps": 4, "cluster_steps": 4, "lr": 0.06}
 
 
 def labelled(graph: Data, truth: np.ndarray, known: Sequence[str], rng: np.random.RandomState):
@@ -229,11 +229,11 @@ def test_from_last_month_to_this_one(tmp_path, monkeypatch, unchanged_globals, c
         made = feedback.Labels(graph.y, [""] * 400, set())
         feedback.write(tmp_path / month, graph, made)
         words = f"run --cfg own --name run_{month} dataset.name {month} gnn.dim_inner 16"
-        words += " --no-figures --no-tensorboard optim.base_lr 0.03"
+        words += " --no-figures --no-tensorboard optim.base_lr 0.06"
         own = SHORT.keys() - {"hidden", "lr"}
         of_june = "".join(f" srnc_plus.{key} {SHORT[key]}" for key in own)
         of_june += " srnc_plus.abstain False"
-        words += " train.mode erm erm.steps 50" if month == "may" else of_june
+        words += " train.mode erm erm.steps 25" if month == "may" else of_june
         assert main(words.split()) == 0
     capsys.readouterr()
     words = "discover results/run_june --new 2 --since results/run_may".split()

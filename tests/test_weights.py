@@ -305,7 +305,7 @@ def test_a_task_carries_weights(tmp_path):
 # ---- methods ----
 
 
-FEW = {"rounds": 1, "steps": 40, "pretrain_steps": 40, "fit_steps": 10, "cluster_steps": 10}
+FEW = {"rounds": 1, "steps": 20, "pretrain_steps": 20, "fit_steps": 5, "cluster_steps": 5}
 
 
 @pytest.mark.parametrize("name", ["erm", "srnc", "srnc_plus"])
@@ -316,7 +316,7 @@ def test_weights_tell_classes_that_links_do_not(name):
         graph = planted()
         if kind == "none":
             del graph.edge_weight
-        options = {"hidden": 16, "open_set": False, "random_state": 0, "lr": 0.03}
+        options = {"hidden": 16, "open_set": False, "random_state": 0, "lr": 0.06}
         options |= known_options(methods.find(name), FEW)
         model = api.estimator(name)(**options).fit(graph)
         test = ~(graph.train_mask | graph.val_mask)

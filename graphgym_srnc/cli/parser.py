@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
 
+@functools.cache
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
     parser = Parser(

@@ -35,7 +35,7 @@ def read(cells: Sequence[str]) -> list[pandas.Series]:
     """
     given = _filled(cells)
     for part in (given.dropna().head(PROBED), given):  # most columns are told by their first cells
-        found = [_dates(part, (*FORMS, *order)) for order in ORDERS.values()]
+        found = _readings(part)
         most = max(int(dates.notna().sum()) for dates in found)
         if not most or most < MOSTLY * part.notna().sum():
             return []
@@ -55,11 +55,20 @@ def may_be_years(numbers: pandas.Series) -> bool:
     return bool(len(known) and (known % 1 == 0).all() and known.between(*YEARS).all())
 
 
+def _readings(cells: pandas.Series) -> list[pandas.Series]:
+    """Dates of cells, NaT for those of no form, with each order of day and month."""
+    found = _dates(cells, FORMS)
+    rest = cells[found.isna()]
+    return [found.fillna(_dates(rest, order)) for order in ORDERS.values()]
+
+
 def _dates(cells: pandas.Series, forms: Sequence[str]) -> pandas.Series:
     """Dates of cells by the first form that each has, NaT for those of no form."""
     found = pandas.Series(pandas.NaT, cells.index, dtype="datetime64[s, UTC]")
+    # Without it pandas tries each form for all texts, and reads "now".
+    may_be = cells.astype(str).str.contains(r"\d\d")
     for form in forms:
-        rest = cells[found.isna() & cells.notna()]
+        rest = cells[found.isna() & may_be]
         if rest.empty:
             break
         own = pandas.to_datetime(rest, format=form, errors="coerce", utc=True).dt.as_unit("s")
@@ -77,8 +86,7 @@ def of_column(cells: Sequence[str], name: str) -> list[str]:
     found = read(cells)
     if not found:
         given = _filled(cells)
-        readings = [_dates(given, (*FORMS, *order)) for order in ORDERS.values()]
-        wrong = given[min((given.notna() & own.isna() for own in readings), key=sum)]
+        wrong = given[min((given.notna() & own.isna() for own in _readings(given)), key=sum)]
         message = f"{len(wrong):,} of {given.count():,} cells of {name} are no dates"
         if len(wrong):
             message += f", such as {wrong.iloc[0]!r}"
