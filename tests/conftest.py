@@ -174,8 +174,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 gc.disable()  # imports make little garbage
-# pytest keeps the files as it rewrote them: to do so in each run takes as long as all imports.
-sys.dont_write_bytecode = False
 
 
 def pytest_collection_finish() -> None:

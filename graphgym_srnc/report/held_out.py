@@ -66,8 +66,10 @@ def details(result: Result) -> list[str]:
 
 
 def lacks_sample(result: Mapping[str, Any]) -> bool:
-    """Whether labels are of another time than many nodes, none of which was labelled at random."""
-    return "dates" in result["verdict"]["sentences"] and not result["held_out"].get("sampled")
+    """Whether no label tells how good predictions are, or none of a time of many nodes."""
+    found = result["held_out"]
+    is_judged = bool(found or result["test"])
+    return not is_judged or "dates" in result["verdict"]["sentences"] and not found.get("sampled")
 
 
 def accuracy(result: Mapping[str, Any]) -> list[str]:
