@@ -245,7 +245,7 @@ def test_pseudo_labels_have_the_largest_margins_of_each_class():
         assert learned & set(members) == set(members[:size])
 
 
-def test_held_out_nodes_choose_the_weight_by_accuracy_and_the_smoothing_by_likelihood():
+def test_validation_nodes_choose_the_weight_and_the_smoothing_by_accuracy():
     right = torch.eye(3).repeat(4, 1)
     wrong = torch.eye(3).repeat(4, 1).roll(1, 1)
     nodes = torch.arange(12)
@@ -254,8 +254,8 @@ def test_held_out_nodes_choose_the_weight_by_accuracy_and_the_smoothing_by_likel
     assert not some.unknown and Validation(nodes, labels, 2).unknown
     assert some.best_weight(right, 3 * wrong) == 0.9  # each weight above 0.75 is right
     assert some.best_weight(right, right) == 0.5
-    good = some.log_likelihood(right)
-    bad = some.log_likelihood(wrong)
+    good = some.correct(right)
+    bad = some.correct(wrong)
     assert is_better(good, bad) and not is_better(bad, good) and is_better(good, good)
     assert not is_better(good, good - torch.eye(12)[0], errors=2.0)  # one node is no clear sign
     nothing = Validation(nodes[:0], labels[:0], 3)

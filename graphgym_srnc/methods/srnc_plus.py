@@ -386,18 +386,13 @@ class SRNCPlus(ClusterMethod):
         log_p = [self.smoothed(log_p, self.task.target) for log_p in held_out.log_p]
         smoothed = held_out.out_of_fold(log_p)
         plain = held_out.out_of_fold(held_out.log_p)
-        smooths = self.helps(smoothed.log_likelihood, plain.log_likelihood)
+        # Without homophily it must be clearly better, since it can do much harm there.
+        errors = 0.0 if self.plan.adapts else 1.0
+        smooths = is_better(smoothed.log_likelihood, plain.log_likelihood, errors)
         self.out_of_fold = smoothed if smooths else plain
         accuracy = float(self.out_of_fold.correct.mean())
         self.change(smooths=smooths, accuracy=accuracy, expected=accuracy)
         return log_p if smooths else held_out.log_p
-
-    def helps(self, smoothed: Tensor, plain: Tensor) -> bool:
-        """Whether to smooth, by the log probabilities of the labels of held-out nodes ``[m]``.
-
-        Without homophily smoothing must be clearly better, since it can do much harm there.
-        """
-        return is_better(smoothed, plain, errors=0.0 if self.plan.adapts else 1.0)
 
     def choose_correction(self, held_out: HeldOut, log_p: Sequence[Tensor]) -> OutOfFold:
         """Correct by class shares if it makes held-out labels more likely.
@@ -605,8 +600,9 @@ class SRNCPlus(ClusterMethod):
         if len(self.validation.nodes):
             log_p = self.logits(task.target)
             smoothed = self.smoothed(log_p, task.target)
-            likelihood = self.validation.log_likelihood
-            self.change(smooths=self.helps(likelihood(smoothed), likelihood(log_p)))
+            correct = self.validation.correct
+            smooths = is_better(correct(smoothed), correct(log_p), errors=-1.0)
+            self.change(smooths=smooths)
         figures["cluster_weight"] = weight
         figures["learned_share"] = len(pseudo.nodes) / len(task.pool)
         if task.open_set:

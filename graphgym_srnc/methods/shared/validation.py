@@ -76,16 +76,8 @@ class Validation(NamedTuple):
 
         Only known classes are compared if no held-out node is unknown.
         """
-        return (self._scores(log_p).argmax(1) == self.labels).float()
-
-    def log_likelihood(self, log_p: Tensor) -> Tensor:
-        """Log probability ``[n]`` of each node's class by :func:`calibrated` posteriors."""
-        own = calibrated(self._scores(log_p), self.labels)
-        return own.gather(1, self.labels[:, None])[:, 0]
-
-    def _scores(self, log_p: Tensor) -> Tensor:
-        """Log posteriors of the nodes, over the classes that are compared."""
-        return log_p[self.nodes, : self.num_known + int(self.unknown)]
+        scores = log_p[self.nodes, : self.num_known + int(self.unknown)]
+        return (scores.argmax(1) == self.labels).float()
 
     def best_weight(self, first: Tensor, second: Tensor) -> float:
         """Weight of the first of two log posteriors ``[V, N(+1)]`` with the highest accuracy."""
