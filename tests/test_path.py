@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -100,6 +101,11 @@ def test_from_two_tables_to_named_classes(tables, tmp_path, capsys, unchanged_gl
         assert str(kept) == value, key
     assert f"Predicted as unknown: {counts['unknown']} nodes before the new labels, " in second
     assert " did not change: results/first predicted" in second
+    (named,) = (line for line in second.splitlines() if "nodes of named clusters" in line)
+    kept, total = map(
+        int, re.search(r"stars ([\d,]+) of ([\d,]+)\.", named.replace(",", "")).groups()
+    )
+    assert 0.8 * total < kept <= total and "were lost" not in named
     # The printed command replaces no earlier predictions.
     (after,) = (line for line in second.splitlines() if "graphgym-srnc predict" in line)
     told(after.partition("#")[0].removeprefix("  graphgym-srnc "))

@@ -285,12 +285,12 @@ def test_numbers_of_labelled_nodes_that_differ_are_told(tmp_path):
     assert told(np.random.default_rng(0).permutation(label)) == []
 
 
-def test_numbers_and_categories_are_the_text_of_a_node_without_one(split_free):
+def test_numbers_and_categories_are_shown_below_the_text_of_a_node(split_free):
     nodes, links = split_free
     made, _ = make_graph(nodes, links, numbers=["size"], categories=["land"])
     assert made.texts[:2] == ["size 1, land DE", "size 2.5, land FR"]
     made, _ = make_graph(nodes, links, numbers=["size"], text=["title"])
-    assert made.texts[0] == TITLES[0]
+    assert made.texts[:2] == [f"{TITLES[0]}\nsize 1", f"{TITLES[1]}\nsize 2.5"]
     sizes = ["1992.021917808219", "", "-0.000123456789", "1234567.25", "5.0", "1", "2", "3"]
     made, _ = make_graph(node_table(nodes, size=sizes), links, numbers=["size"])
     shown = ["size 1992.02", "", "size -0.000123457", "size 1234567", "size 5"]

@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -19,6 +19,7 @@ from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import plain, tell
 from graphgym_srnc.data import folder_files
 from graphgym_srnc.data.folder import check_place
+from graphgym_srnc.data.folder import parent as parent_of
 from graphgym_srnc.data.labels import CHOSEN, PARTS, UNKNOWN
 from graphgym_srnc.data.names import Names, of_folder
 from graphgym_srnc.errors import InputError, renamed
@@ -302,8 +303,15 @@ def _labels(
     sampled = place.sample.label
     made = feedback.labels(discovery, place.parts, place.graph.y, place.corrected, sampled)
     unknown = int((discovery.label == len(discovery.known)).sum())
-    parent = {"run": args.run, "unknown": unknown, "nodes": len(discovery.label)}
+    parent: dict[str, Any] = {
+        "run": args.run,
+        "unknown": unknown,
+        "nodes": len(discovery.label),
+        "named": feedback.named_nodes(discovery),
+    }
     if place.task is not None:
+        earlier = parent_of(place.folder) if place.folder else {}
+        parent["skipped"] = earlier.get("skipped", 0) + place.sample.skipped
         changed = sorted({*made.changed, *made.added})
         parent["changed"] = changed
         # The next run does not judge chosen labels either.

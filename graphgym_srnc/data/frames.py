@@ -34,7 +34,7 @@ from graphgym_srnc.data.look import KINDS, Given, Look, Nodes, Options
 from graphgym_srnc.errors import InputError, option
 
 DECIMALS = re.compile(r"[+-]?\d+\.\d+")
-SHOWN = 10  # columns whose values are the text of a node without one
+SHOWN = 10  # columns whose values are shown of a node
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
 
 
@@ -124,7 +124,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         joined,
         [*map(one_line, columns_of)],
         features.as_written(table[nodes.id]),
-        cells.texts or _own_values(nodes),
+        _shown(cells.texts, _own_values(nodes)),
         found.labels,
         found.parts,
         recipe,
@@ -134,8 +134,15 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
     )
 
 
+def _shown(written: list[str] | None, values: list[str] | None) -> list[str] | None:
+    """What pages and lists show of each node: its text, and its values on a line below."""
+    if not written or not values:
+        return written or values
+    return ["\n".join(filter(None, parts)) for parts in zip(written, values)]
+
+
 def _own_values(nodes: Nodes) -> list[str] | None:
-    """The numbers and categories of each node in place of a text; None if there are none."""
+    """The numbers and categories of each node in one line; None if there are no such columns."""
     numbers = nodes.uses["numbers"]
     names = [*numbers, *nodes.uses["categories"]][:SHOWN]
     if not names:

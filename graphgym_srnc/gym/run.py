@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Collection
+from typing import Any, Callable, Collection, Mapping
 
 import numpy as np
 import torch
@@ -231,14 +231,16 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
     names = of_folder(_own_place(cfg))
     if cfg.dataset.format == "file" and seen.one_graph:
         origins = folder_files.origins(own_graph(cfg))
+        parent = folder.parent(own_graph(cfg))
         record.held_out = held_out.judge(
             model,
             seen,
             chosen=folder_files.of_origin(origins, *CHOSEN),
             checked=folder_files.of_origin(origins, CHECKED),
-            changed=folder.parent(own_graph(cfg)).get("changed", ()),
+            changed=parent.get("changed", ()),
             sampled=folder_files.of_origin(origins, SAMPLED),
         )
+        record.held_out |= _of_parent(record.held_out, parent, model, seen)
         told = {
             "weak classes": held_out.on_weak_classes(record.held_out),
             "small components": held_out.on_small_components(record.held_out),
@@ -277,6 +279,27 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
             "hidden_classes": hidden_classes(task),
         },
     )
+
+
+def _of_parent(
+    found: Mapping[str, Any], parent: Mapping[str, Any], model: Method, task: ShiftTask
+) -> dict[str, Any]:
+    """What is told beside held-out labels of a graph with labels from ``discover``.
+
+    Args:
+        found: what ``held_out.judge`` says.
+        parent: what the folder of the graph says of the earlier run; may be empty.
+        model: the trained method.
+        task: its task.
+    """
+    own: dict[str, Any] = {}
+    if not found:
+        return own
+    if "named" in parent:
+        own["named"] = held_out.still_named(model, task, parent["named"])
+    if found.get("sampled"):
+        own["sampled"] = found["sampled"] | {"skipped": parent.get("skipped", 0)}
+    return own
 
 
 def settings(cfg: CfgNode) -> dict[str, Any]:

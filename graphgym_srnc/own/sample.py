@@ -92,8 +92,6 @@ def on_accuracy(sample: Sample, predicted: Sequence[str], classes: Collection[st
             lines.append([f"  {name}", f"{len(own):,}", right, interval])
     head = f"accuracy of the run on {counted(len(rows), 'node')} drawn at random"
     if sample.skipped:
-        head += (
-            f" ({sample.skipped:,} skipped; if these are harder than the others, the shares are too"
-            " high)"
-        )
+        least = rows.is_right.sum() / (len(rows) + sample.skipped)
+        head += f" ({sample.skipped:,} skipped; {100 * least:.1f} % if these are wrong)"
     return [f"{head}:", *aligned(lines).splitlines()]

@@ -20,11 +20,12 @@ ON_AS_KNOWN = (
     " chooses among the known classes alone."
 )
 ON_ALL_LABELS = (
-    "The final model learned all labels. For nodes of known classes{} expect as much as the {} row"
-    " says, or somewhat more."
+    "The final model learned all labels. If these were drawn at random, expect about as much for"
+    " nodes of known classes{} as the {} row says."
 )
 UNLIKE = "settings unlike the first run"
 IN_NAME = ("train.mode", "gnn.layer_type")  # keys that the name of a method tells
+KEPT = 0.8  # share of the nodes of a named cluster below which more labels are needed
 SHOWN = 20  # most classes in a line
 SIGNIFICANT = 0.05  # p-value below which a simpler model is called better
 NAMES = {  # keys of train.held_out, whose import takes seconds, and kinds of classifiers
@@ -97,7 +98,8 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
     sampled = found.get("sampled")
     if sampled:
         count = counted(sampled["labels"], "node")
-        rows.append([f"{own}, {count} drawn at random", *_share(sampled)])
+        skipped = f" ({sampled['skipped']:,} skipped)" if sampled.get("skipped") else ""
+        rows.append([f"{own}, {count} drawn at random{skipped}", *_share(sampled)])
     row = "first"
     if found["as_known"]["accuracy"] < found["accuracy"]:
         rows.append([f"{own}, {AS_KNOWN}", *_share(found["as_known"])])
@@ -249,7 +251,22 @@ def since_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
         result: a run on a graph with labels from ``discover``.
         parent: what the folder of the graph says of the earlier run; may be empty.
     """
-    return on_same_labels(result, parent) + on_unknown(result, parent)
+    named = on_named(result["held_out"].get("named", {}))
+    return on_same_labels(result, parent) + named + on_unknown(result, parent)
+
+
+def on_named(found: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """How many nodes of named clusters are predicted as the class of that name.
+
+    ``found`` is what ``train.held_out.still_named`` returns.
+    """
+    if not found:
+        return []
+    counts = [f"{name} {one['kept']:,} of {one['nodes']:,}" for name, one in found.items()]
+    text = f"Of the nodes of named clusters, these are predicted as their class: {listed(counts)}."
+    if any(one["kept"] < KEPT * one["nodes"] for one in found.values()):
+        text += " Label more typical nodes of such a class, since some were lost to other classes."
+    return [text]
 
 
 def on_unknown(result: Result, parent: Mapping[str, Any]) -> list[str]:

@@ -125,6 +125,21 @@ def unchanged(method: Method, task: ShiftTask, changed: Collection[int]) -> dict
     return {} if found is None else _unchanged(found, changed)
 
 
+@torch.no_grad()
+def still_named(
+    method: Method, task: ShiftTask, named: Mapping[str, Sequence[int]]
+) -> dict[str, dict[str, int]]:
+    """How many ``nodes`` of clusters that the user named are ``kept`` as that class, by name."""
+    names = known_names(task)
+    label = method.decide(method.predict(task.target))
+    found = {}
+    for name, nodes in named.items():
+        if name in names:
+            kept = label[[*nodes]] == names.index(name)
+            found[name] = {"nodes": len(nodes), "kept": int(kept.sum())}
+    return found
+
+
 def _unchanged(found: OutOfFold, changed: Collection[int]) -> dict[str, float]:
     """What :func:`unchanged` says of held-out labels."""
     same = found.at(~torch.isin(found.nodes, found.nodes.new_tensor([*changed])))

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 NEAR = 0.8  # similarity of names, from 0 to 1, from which one may be a typing error of the other
 SHOWN = 5  # labels of named clusters that are printed
+MOST_KEPT = 1000  # nodes of a name that the next run counts again
 LEAST = 5  # training nodes of a named class, as many as SRNC+ has folds of the labels
 
 
@@ -303,6 +304,14 @@ def _label(
 def _spread(nodes: Sequence[int], count: int) -> list[int]:
     """As many of the nodes at equal distances."""
     return [nodes[int((place + 0.5) * len(nodes) / count)] for place in range(count)]
+
+
+def named_nodes(discovery: Discovery) -> dict[str, list[int]]:
+    """Nodes of the clusters of each name, at most :data:`MOST_KEPT` at equal distances."""
+    found: dict[str, list[int]] = {}
+    for cluster in (new for new in discovery.proposed if new.name):
+        found.setdefault(cluster.name, []).extend(cluster.nodes.tolist())
+    return {name: _spread(nodes, min(len(nodes), MOST_KEPT)) for name, nodes in found.items()}
 
 
 def counts(discovery: Discovery, made: Labels) -> list[str]:
