@@ -22,7 +22,7 @@ BANDS = {  # lowest probability of each, and its name
     0.0: "below 0.5",
 }
 UNLIKELY = 0.02  # probability of a label below which it is often wrong
-"""In three tables with 33 wrong labels, 26 of them were among the 43 labels below it."""
+"""In six tables with 57 wrong labels, 37 of them were among the 105 labels below it."""
 SHOWN = 3  # first labels that disagree in print, if few are very improbable
 MOST = 10  # of them that are printed
 PER_CLASS = 3  # nodes of a class that are the next to label
@@ -196,8 +196,8 @@ def _on_doubts(other: pandas.DataFrame, from_clusters: Collection[int]) -> str:
     text += " The label or the model may be wrong."
     if unlikely:
         first = f"the first {unlikely:,}" if unlikely > 1 else "the first"
-        text += f" Check {first}, whose label has a probability below {UNLIKELY}: of such labels"
-        text += " often a quarter or more are wrong, of later ones few."
+        text += f" Check {first}, whose label has a probability below {UNLIKELY}: in six tables, 15"
+        text += " to 60 % of such labels were wrong, of later ones few."
     if discovered:
         text += f" {counted(discovered, 'label')} came from names of clusters."
     return text
