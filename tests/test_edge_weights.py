@@ -109,6 +109,15 @@ def test_weights_are_stored_in_the_folder_and_read_back(tmp_path, capsys):
     assert "edge_weight" not in files.load(plain)[0]
 
 
+def test_weights_with_a_decimal_comma_are_read_and_told():
+    links = frame(RING)
+    commas = links.assign(strength=links["strength"].map("{:.1f}".format).str.replace(".", ","))
+    made = from_frames(NODES, commas, weight="strength")
+    np.testing.assert_array_equal(dense(made), matrix(RING))
+    told = "strength: 8 cells read as numbers with a decimal comma: '0,5' as 0.5, and similar"
+    assert told in made.notes
+
+
 @pytest.mark.parametrize(
     ("days", "told"),
     [

@@ -239,6 +239,94 @@ def test_one_unit_is_no_part_of_a_number(cells, read):
     assert units.plain(cells) == (read or cells)
 
 
+@pytest.mark.parametrize(
+    "cells, read",
+    [
+        (["12,6", "1,234", "7", ""], ["12.6", "1.234", "7", ""]),
+        (["1,23"], ["1.23"]),
+        (["1234,567"], ["1234.567"]),
+        (["-0,125"], ["-0.125"]),
+        (["1,234e2", ",5"], ["1.234e2", ".5"]),
+        (["2,5 mm", "3"], ["2.5 mm", "3"]),
+        (["12,6", "13,7?", "n.a."], ["12.6", "13,7?", "n.a."]),  # refused because of the others
+        (["1,234", "-999,000", "7"], None),
+        (["1,234 kg"], None),
+        (["12,6", "7.5"], None),
+        (["12,6", ".5"], None),
+        (["12,6", "7."], None),
+        (["1,234,567"], None),
+        (["1.234,5"], None),
+        (["12,"], None),
+    ],
+)
+def test_a_decimal_comma_is_read_if_it_cannot_separate_thousands(cells, read):
+    assert units.with_point(cells) == (read or cells)
+
+
+DECIMAL_COMMAS = ["1", "2,5", "", "-4", "1,0e1", "0", "3,000", "3"]  # SIZES
+
+
+def test_decimal_commas_are_read_and_told(split_free):
+    nodes, links = split_free
+    plain, _ = make_graph(nodes, links, numbers=["*"])
+    made, told = make_graph(node_table(nodes, size=DECIMAL_COMMAS), links, numbers=["*"])
+    assert made.words == ["size", "year"] and abs(made.features - plain.features).max() == 0
+    note = "size: 3 cells read as numbers with a decimal comma: '2,5' as 2.5, and similar"
+    assert [line for line in told if "size: " in line] == [note]
+    assert made.texts[1] == "size 2.5, year 2001"
+    with_unit = [f"{size} mm" if size else "" for size in ["1", "2,5", *SIZES[2:4], "10", *"033"]]
+    made, told = make_graph(node_table(nodes, size=with_unit), links, numbers=["size"])
+    assert abs(made.features - plain.features[:, :1]).max() == 0
+    assert "size: 1 cell read as numbers with a decimal comma: '2,5 mm' as 2.5 mm" in told
+    _, told = make_graph(node_table(nodes, size=["12,60", "13,5"] * 4), links, text=["size"])
+    assert any(line.startswith("size: every cell is a number") for line in told)
+
+
+def test_a_later_table_has_the_decimal_comma_of_the_first(split_free, tmp_path, capsys):
+    nodes, links = split_free
+    words = ("--numbers", "size", "--out")
+    rows = [("id", "size"), (IDS[0], "1,250"), (IDS[1], "3,000")]
+    new = write(tmp_path / "new.csv", rows[0], rows[1:])
+    ends = write(tmp_path / "links.csv", ("a", "b"), EDGES[:1])
+    for name, cells in (("point", SIZES), ("comma", DECIMAL_COMMAS)):
+        node_table(nodes, size=cells)
+        assert run("make", nodes, links, *words, tmp_path / name) == 0
+    capsys.readouterr()
+    like = ("make", new, ends, "--like")
+    assert run(*like, tmp_path / "comma", "--out", tmp_path / "later") == 0
+    note = "size: 2 cells read as numbers with a decimal comma: '1,250' as 1.250, and similar\n"
+    assert note in capsys.readouterr().out
+    first, later = (np.load(tmp_path / name / "features.npy") for name in ("comma", "later"))
+    step = (first[1, 0] - first[0, 0]) / 1.5  # of a number that is larger by 1
+    assert later[:, 0] == pytest.approx(first[0, 0] + step * np.array([0.25, 2]))
+    error = refusal(run(*like, tmp_path / "point", "--out", tmp_path / "bad"), capsys)
+    assert "size: 2 cells may be read in two ways, for example '1,250' as 1.250 or as 1250" in error
+    write(new, rows[0], [(IDS[0], "1,25"), (IDS[1], "3")])
+    assert run(*like, tmp_path / "point", "--out", tmp_path / "clear") == 0
+    assert "size: 1 cell read as numbers with a decimal comma" in capsys.readouterr().out
+
+
+CELLS = """
+1,234  | 7     | size: 7 cells may be read in two ways, for example '1,234' as 1.234 or as 1234
+1,234  | 7     | Write 1.234 if the comma is a decimal mark, and 1234 if it separates thousands
+12,6   | 7.5   | size: 7 cells cannot be used as a number, for example '12,6'. Write all numbers
+12,6   | 13,7? | size: 1 cell cannot be used as a number, for example '13,7?'. Write numbers such as
+12.6   | 13.7? | size: 1 cell cannot be used as a number, for example '13.7?'. Write numbers such as
+12.6   | ca. 5 | size: 1 cell cannot be used as a number, for example 'ca. 5'. Write numbers such as
+1,2 mm | 2 cm  | size: 8 cells cannot be used as a number, for example '1,2 mm'. Write all in one of
+"""
+
+
+@pytest.mark.parametrize("case", CELLS.strip("\n").split("\n"))
+def test_cells_that_are_no_numbers_are_named_as_they_are_written(case, split_free):
+    seven, one, told = map(str.strip, case.split("|"))
+    with pytest.raises(InputError) as caught:
+        make_graph(
+            node_table(split_free[0], size=[seven] * 7 + [one]), split_free[1], numbers=["size"]
+        )
+    assert told in str(caught.value)
+
+
 def test_categories_that_differ_in_capitals_are_told(split_free):
     nodes, links = split_free
     kinds = ["Law", "law", "LAW", "law", "law", "Law", "act", ""]
@@ -320,11 +408,18 @@ def test_numbers_categories_and_embeddings_stand_side_by_side(split_free, tmp_pa
 @pytest.mark.parametrize(
     "size, told",
     [
-        ([*SIZES[:5], "3,881", *SIZES[6:]], "1 cell such as '3,881'"),
-        ([f"{number},000" for number in range(1, 9)], "8 cells such as '1,000'"),
+        ([*SIZES[:5], "3,881", *SIZES[6:]], "1 cell such as '3,881': write 3.881 or 3881"),
+        (
+            [f"{number},000" for number in range(1, 9)],
+            "8 cells such as '1,000': write 1.000 or 1000",
+        ),
         ([*MILLIMETRES[:-1], "2 cm"], "7 cells such as '1 mm', with the units mm and cm"),
+        (["12,6"] * 6 + ["7.5", "no"], "7 cells such as '12,6'"),
+        (["1,234.5"] * 8, "8 cells such as '1,234.5'"),
+        (["1.234,5"] * 8, "8 cells such as '1.234,5'"),
+        (["12,6"] * 7 + ["13,7?"], "1 cell such as '13,7?'"),
     ],
-    ids=["one cell", "all cells", "two units"],
+    ids=["one cell", "all cells", "two units", "two marks", "both marks", "German", "one word"],
 )
 def test_a_column_of_nearly_numbers_says_why_it_is_not_read(size, told, split_free):
     made, notes = make_graph(node_table(split_free[0], size=size), split_free[1], numbers=["*"])

@@ -68,13 +68,14 @@ def from_frames(
         text: columns of text, which become TF-IDF features.
         numbers: columns of numbers, or of lists of numbers of one length, which are standardised;
             an empty cell is the mean. A further feature marks the empty cells of a column with two
-            or more. By default all, if no other feature is chosen.
+            or more. A comma is decimal if a cell shows that it cannot separate thousands, as in
+            12,6. By default all, if no other feature is chosen.
         categories: columns of which each value becomes a feature.
         date: column of dates. If the labels are of another time than many other nodes,
             ``drawn_mask`` ``[V]`` marks the nodes of that time, which SRNC+ compares with them.
         spectral: number of features made of the edges alone.
         like: an earlier graph of this function, whose features are made again: the same words,
-            categories, means and units. Other choices of features are then refused.
+            categories, means, units and decimal commas. Other choices of features are then refused.
         embeddings: your own features ``[V, D]`` in the order of ``nodes``, as an array, a tensor or
             a matrix of SciPy.
         skip_missing: whether to leave out edges to unknown ids.

@@ -145,6 +145,8 @@ def _weights(given: Given, pairs: pandas.DataFrame) -> np.ndarray:
             f"the weight in {where} is {str(column.iloc[place])!r}",
             "Give each link a number of 0 or more",
         )
+    if column.dtype.kind not in features.NUMERIC:
+        given.notes.extend(features.decimal_points(name, features.texts(column))[1])
     zeros = int((values == 0).sum())
     if zeros:
         given.notes.append(f"{file}: {counted(zeros, 'link')} of weight 0 left out")

@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data import dates, extremes, piecewise, units
-from graphgym_srnc.data.labels import EMPTY
+from graphgym_srnc.data.labels import EMPTY, changes
 from graphgym_srnc.data.names import PART
 from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import InputError, did_you_mean
@@ -90,6 +90,9 @@ def learn(
         values = _numbers(table, numbers)
         cells = cells._replace(numbers=values)
         recipe["numbers"] = {"columns": [*numbers]} | _learnt_of_numbers(values)
+        commas = [name for name in numbers if _has_decimal_comma(table[name])]
+        if commas:
+            recipe["numbers"]["decimal_comma"] = commas
     if categories:
         own = {name: categories_of(table, name) for name in categories}
         cells = cells._replace(categories=own)
@@ -104,7 +107,7 @@ def apply(recipe: Recipe, table: pandas.DataFrame) -> Made:
     """The features of a table by a recipe."""
     cells = Cells(
         documents(table, recipe["text"]["columns"]) if "text" in recipe else None,
-        _numbers(table, recipe.get("numbers", NO_NUMBERS)["columns"]),
+        _numbers(table, recipe.get("numbers", NO_NUMBERS)["columns"], comma_columns(recipe)),
         {name: categories_of(table, name) for name in _values_of(recipe)},
     )
     bags = []
@@ -190,6 +193,11 @@ def marked_columns(recipe: Recipe) -> list[str]:
     return recipe.get("numbers", NO_NUMBERS).get("missing", [])
 
 
+def comma_columns(recipe: Recipe) -> list[str]:
+    """Columns of numbers with a decimal comma; none in recipes of earlier versions."""
+    return recipe.get("numbers", NO_NUMBERS).get("decimal_comma", [])
+
+
 def _values_of(recipe: Recipe) -> dict[str, list[str]]:
     """Values of each column of categories."""
     return recipe.get("categories", NO_CATEGORIES)["columns"]
@@ -273,7 +281,7 @@ def number_columns(table: pandas.DataFrame, other: Collection[str]) -> list[str]
     found = [
         name
         for name, (values, wrong) in read.items()
-        if values.notna().any() and not np.isnan(pandas.to_numeric(wrong, errors="coerce")).any()
+        if values.notna().any() and (np.abs(values) >= LARGEST).sum() == len(wrong)
     ]
     return [name for name in found if not is_counter(table[name])] or found
 
@@ -284,11 +292,16 @@ def on_nearly_numbers(table: pandas.DataFrame, names: Sequence[str]) -> list[str
     for name in names:
         values, wrong = parsed(table[name])
         mixed = units.several(wrong)
-        is_near = mixed or values.notna().sum() > len(wrong)
-        if wrong and (is_near or units.GROUPED.fullmatch(wrong[0])):
+        with_comma = sum(map(units.has_comma, wrong))
+        is_near = values.notna().sum() + with_comma > len(wrong) - with_comma
+        if wrong and (mixed or is_near):
             cells = counted(len(wrong), "cell")
             line = f"{name} is not read as numbers because of {cells} such as {wrong[0]!r}"
-            told.append(line + (f", with the units {listed(mixed, 5)}" if mixed else ""))
+            if mixed:
+                line += f", with the units {listed(mixed, 5)}"
+            elif units.two_readings(wrong):
+                line += f": write {' or '.join(units.two_readings(wrong))}"
+            told.append(line)
     return told
 
 
@@ -424,37 +437,78 @@ def _pieces(cells: Cells, recipe: Recipe) -> pandas.DataFrame:
     return (found - learnt.get("piece_means", [])).fillna(0)
 
 
-def _numbers(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFrame:
-    """Columns of numbers ``[V, F]`` with NaN for an empty cell."""
+def _numbers(
+    table: pandas.DataFrame, columns: Sequence[str], commas: Collection[str] = ()
+) -> pandas.DataFrame:
+    """Columns of numbers ``[V, F]`` with NaN for an empty cell.
+
+    ``commas`` are columns whose commas are known to be decimal.
+    """
     found = {}
     for name in columns:
-        found[name], wrong = parsed(column(table, name, "numbers"))
+        found[name], wrong = parsed(column(table, name, "numbers"), name in commas)
         if wrong:
+            cells = f"{name}: {counted(len(wrong), 'cell')}"
+            two = units.two_readings(wrong)
+            if two:
+                raise InputError.plain(
+                    "numbers",
+                    f"{cells} may be read in two ways, for example {wrong[0]!r} as"
+                    f" {' or as '.join(two)}",
+                    f"Write {two[0]} if the comma is a decimal mark, and {two[1]} if it separates"
+                    " thousands",
+                )
             hint = (
                 "Write numbers such as 1.5 or 1500, leave a cell without a number empty, or name a"
                 " column of words in `text` or `categories`"
             )
             mixed = units.several(wrong)
+            if all(map(units.ONE_COMMA.fullmatch, wrong)):
+                hint = "Write all numbers with a point and without a unit, such as 1.5"
             if dates.read(wrong):
                 hint = "These are dates: name the column in `date`"
             if mixed:
                 hint = f"Write all in one of the units {listed(mixed, 5)}"
             raise InputError.plain(
                 "numbers",
-                f"{name}: {counted(len(wrong), 'cell')} cannot be used as a number"
-                f", for example {wrong[0]!r}",
+                f"{cells} cannot be used as a number, for example {wrong[0]!r}",
                 hint,
             )
     return pandas.DataFrame(found)
 
 
-def parsed(cells: pandas.Series) -> tuple[pandas.Series, list[str]]:
-    """Numbers ``[V]``, NaN for an empty cell, and the cells that are no number or too large."""
+def parsed(
+    cells: pandas.Series, has_decimal_comma: bool = False
+) -> tuple[pandas.Series, list[str]]:
+    """Numbers ``[V]``, NaN for an empty cell, and the cells that are no number or too large.
+
+    ``has_decimal_comma`` = commas are known to be decimal.
+    """
     if cells.dtype.kind in NUMERIC:
-        written = cells.astype(float)
+        given = written = cells.astype(float)
     else:
-        known = units.plain(present(texts(cells), "numbers"))
-        written = pandas.Series(known, cells.index, dtype=object)
+        given = pandas.Series(present(texts(cells), "numbers"), cells.index, dtype=object)
+        plain = units.plain(units.with_point([*given], has_decimal_comma))
+        written = pandas.Series(plain, cells.index, dtype=object)
     values = pandas.to_numeric(written, errors="coerce").astype(float)
     wrong = ~(np.abs(values) < LARGEST) & (written != "") & written.notna()
-    return values, [*map(str, written[wrong])]
+    return values, [*map(str, given[wrong])]
+
+
+def decimal_points(
+    name: str, cells: Sequence[str], is_decimal: bool = False
+) -> tuple[list[str], list[str]]:
+    """Cells of a column with a point for a decimal comma, and a note if that changes them.
+
+    ``is_decimal`` = commas are known to be decimal.
+    """
+    points = units.with_point(cells, is_decimal)
+    return points, changes(name, cells, points, "numbers with a decimal comma")
+
+
+def _has_decimal_comma(cells: pandas.Series) -> bool:
+    """Whether the cells of a column of numbers have a decimal comma."""
+    if cells.dtype.kind in NUMERIC:
+        return False
+    known = present(texts(cells), "numbers")
+    return units.with_point(known) != known

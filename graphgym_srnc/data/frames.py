@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Sequence
+from typing import Collection, Sequence
 
 import numpy as np
 import pandas
@@ -27,6 +27,7 @@ from graphgym_srnc.data import (
     read,
     readings,
     remarks,
+    units,
 )
 from graphgym_srnc.data.features import texts
 from graphgym_srnc.data.folder import Graph
@@ -124,7 +125,7 @@ def graph(found: Look, extra: np.ndarray | None = None) -> Graph:
         joined,
         [*map(one_line, columns_of)],
         features.as_written(table[nodes.id]),
-        _shown(cells.texts, _own_values(nodes)),
+        _shown(cells.texts, _own_values(nodes, features.comma_columns(recipe))),
         found.labels,
         found.parts,
         recipe,
@@ -141,8 +142,11 @@ def _shown(written: list[str] | None, values: list[str] | None) -> list[str] | N
     return ["\n".join(filter(None, parts)) for parts in zip(written, values)]
 
 
-def _own_values(nodes: Nodes) -> list[str] | None:
-    """The numbers and categories of each node in one line; None if there are no such columns."""
+def _own_values(nodes: Nodes, commas: Collection[str]) -> list[str] | None:
+    """The numbers and categories of each node in one line; None if there are no such columns.
+
+    ``commas`` are columns whose commas are known to be decimal.
+    """
     numbers = nodes.uses["numbers"]
     names = [*numbers, *nodes.uses["categories"]][:SHOWN]
     if not names:
@@ -150,7 +154,10 @@ def _own_values(nodes: Nodes) -> list[str] | None:
     cells = []
     for name in names:
         own = texts(nodes.table[name])
-        cells.append([DECIMALS.sub(_shorter, cell) for cell in own] if name in numbers else own)
+        if name in numbers:
+            points = units.with_point(own, name in commas)
+            own = [DECIMALS.sub(_shorter, cell) for cell in points]
+        cells.append(own)
     return [
         ", ".join(f"{name} {cell}" for name, cell in zip(names, row) if cell) for row in zip(*cells)
     ]

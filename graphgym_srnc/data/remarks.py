@@ -29,26 +29,11 @@ PROBED = 100  # first cells of a text that tell whether it may hold numbers
 
 
 def on_columns(given: Given, nodes: Nodes, made: features.Made) -> None:
-    """Tell what each column is used for, and words for missing cells."""
+    """Tell what each column is used for, and how its cells are read."""
     table = nodes.table
     in_python = given.options.in_python
     nameless = "the index" if in_python else "the unnamed column"
-    for use, meaning in EMPTY_CELLS.items():
-        empty = {}
-        for name in (name for name in nodes.uses[use] if name in table):
-            cells = texts(table[name])
-            known = features.present(cells, use)
-            empty[name] = known.count("")
-            given.notes.extend(labels.changes(name, cells, known, "empty"))
-            if use == "numbers" and table[name].dtype.kind != "b":
-                given.notes.extend(labels.changes(name, known, units.plain(known), "numbers"))
-        counts = [f"{name} {count:,}" for name, count in empty.items() if count]
-        if counts:
-            line = f"empty cells, {meaning}: {listed(counts, SHOWN)}"
-            marked = [name for name in features.marked_columns(made.recipe) if empty.get(name)]
-            if marked:
-                line += f"; a feature marks those of {listed(marked, SHOWN)}"
-            given.notes.append(line)
+    _on_cells(given, nodes, made.recipe)
     told = [
         f"{words} from {listed([name or nameless for name in nodes.uses[use]])}"
         for use, words in USES.items()
@@ -64,6 +49,30 @@ def on_columns(given: Given, nodes: Nodes, made: features.Made) -> None:
         if given.options.numbers == ["*"]:
             given.notes.extend(features.on_nearly_numbers(table, free))
     given.chosen.append(f"columns: {'; '.join(told)}")
+
+
+def _on_cells(given: Given, nodes: Nodes, recipe: features.Recipe) -> None:
+    """Tell which cells of numbers and categories are empty, or are not read as they are written."""
+    table = nodes.table
+    commas = features.comma_columns(recipe)
+    for use, meaning in EMPTY_CELLS.items():
+        empty = {}
+        for name in (name for name in nodes.uses[use] if name in table):
+            cells = texts(table[name])
+            known = features.present(cells, use)
+            empty[name] = known.count("")
+            given.notes.extend(labels.changes(name, cells, known, "empty"))
+            if use == "numbers" and table[name].dtype.kind != "b":
+                points, changed = features.decimal_points(name, known, name in commas)
+                given.notes.extend(changed)
+                given.notes.extend(labels.changes(name, points, units.plain(points), "numbers"))
+        counts = [f"{name} {count:,}" for name, count in empty.items() if count]
+        if counts:
+            line = f"empty cells, {meaning}: {listed(counts, SHOWN)}"
+            marked = [name for name in features.marked_columns(recipe) if empty.get(name)]
+            if marked:
+                line += f"; a feature marks those of {listed(marked, SHOWN)}"
+            given.notes.append(line)
 
 
 def _is_index(table: pandas.DataFrame, name: str, in_python: bool) -> bool:
