@@ -31,7 +31,7 @@ from graphgym_srnc import ERM, discover, shifts
 from graphgym_srnc.cli import discover as command
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.data import folder as graph_folder
-from graphgym_srnc.data.names import Names, of_folder
+from graphgym_srnc.data.names import Names, Unit, of_folder
 from graphgym_srnc.errors import InputError, ShiftWarning
 from graphgym_srnc.io import records
 from graphgym_srnc.methods.shared import label_scan
@@ -723,11 +723,68 @@ def test_numbers_are_told_by_the_middle_half_of_a_group():
     for matrix in (x, sp.csr_array(x)):
         found = typical_numbers(matrix, group, 3, names, 2)
         assert found == [[], [f"price {low:+.1f} to {high:+.1f} SD"], []]
-    in_units = names._replace(units={"price": (30.0, 500.0)})
+    in_units = names._replace(units={"price": Unit(30.0, 500.0)})
     low, high = ends * 30 + 500
     assert typical_numbers(x, group, 3, in_units, 2)[1] == [f"price {low:.0f} to {high:.0f}"]
     assert typical_numbers(words, group, 3, names, 2) == [[], [], []]
     assert typical_numbers(x, group, 4, names, 2)[3] == []  # a group without nodes
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_empty_cells_are_no_numbers_of_a_group(form):
+    """They are features of 0, the mean, and marked by another feature."""
+    draw = np.random.default_rng(1)
+    group = np.repeat([0, 1, 2], [300, 100, 100])
+    is_empty = np.zeros((500, 2))
+    is_empty[300:349, 0] = 1  # 49 of the second group
+    is_empty[400:496, 0] = 1  # 96 of the third
+    is_empty[group != 1, 1] = 1  # the others do not tell which numbers are typical
+    numbers = draw.normal(size=(500, 2))
+    numbers[group == 1, 0] = draw.uniform(1, 1.2, 100)
+    numbers[is_empty == 1] = 0
+    names = Names(words=["mag", "size", "mag is missing", "size is missing", "a"])
+    names = names._replace(units={"mag": Unit(2.0, 13.0), "size": Unit(1.0, 0.0)})
+    x = form(np.hstack([numbers, is_empty, np.ones((500, 1))]))
+    low, high = 13 + 2 * np.quantile(numbers[349:400, 0], [0.25, 0.75])
+    expected = [[], [f"mag {low:.1f} to {high:.1f}"], ["mag missing in 96 %"]]
+    assert typical_numbers(x, group, 3, names, 2) == expected
+    # Without the marks the mean is the number of most nodes.
+    unmarked = names._replace(words=["mag", "size", *"abc"])
+    assert typical_numbers(x, group, 3, unmarked, 2)[2] == ["mag 13.0 to 13.0"]
+
+
+def test_a_number_that_all_nodes_lack_is_typical_of_no_group():
+    x = np.array([[-1.0, 0, 1, 0]] + [[0.0, 1, 1, 0]] * 9)
+    names = Names(words=["mag", "mag is missing", "a", "b"])
+    group = np.arange(10) // 5
+    assert typical_numbers(x, group, 2, names, 2) == [[], []]
+    x[0, 1] = 1  # in the whole graph
+    assert typical_numbers(x, group, 2, names, 2) == [[], []]
+
+
+def test_quartiles_of_ranks_are_in_the_unit_of_the_table(graph, found):
+    group = np.repeat([0, 1], [100, 50])
+    ranks = (np.arange(100) + 0.5) / 100
+    values = np.geomspace(0.1, 1e6, 100)
+    feature = (ranks - 0.5) / 0.29
+    learnt = {"values": values.tolist(), "ranks": ranks.tolist()}
+    names = Names(words=[*"wab"], units={"w": Unit(0.29, 0.5, learnt)})
+    x = np.stack([np.resize(feature, 150).astype(np.float32), group, group], 1)
+    x[100:, 0] = np.repeat(x[[70, 75, 80, 99], 0], [10, 20, 18, 2])
+    said = "w 20090 to 45350"  # the 75th and the 80th value
+    assert typical_numbers(x, group, 2, names, 2)[1] == [said]
+    rows = [row._replace(numbers=[said]) for row in analysed(graph, found).rows]
+    assert f"  numbers, lower to upper quartile: {said}\n" in table.to_text(rows)
+    # A graph whose recipe is unknown.
+    (in_sd,) = typical_numbers(x, group, 2, Names(words=names.words), 2)[1]
+    assert re.fullmatch(r"w \+\d\.\d to \+\d\.\d SD", in_sd)
+    whole = analysed(graph, found)
+    rows = [row._replace(numbers=[in_sd, said]) for row in whole.rows]
+    meaning = "umbers, lower to upper quartile (SD: standard deviations from the mean):"
+    assert f"  n{meaning} {in_sd}, {said}\n" in table.to_text(rows)
+    assert f">N{meaning}</span> {in_sd}, {said}</p>" in page.render(
+        "a", whole._replace(rows=rows), {}, {}, []
+    )
 
 
 def test_a_cluster_without_text_is_called_by_its_numbers(graph, found):
@@ -1140,11 +1197,14 @@ def test_discovery_from_python(graph, tmp_path):
     own.y = [("a", "b", "c")[k] if k < 3 else "" for k in graph.y.tolist()]
     own.train_mask = torch.tensor([bool(label) and i % 2 == 0 for i, label in enumerate(own.y)])
     own.ids = [f"n{node}" for node in range(graph.num_nodes)]
+    numbers = {"columns": ["age"], "mean": [30.0], "std": [9.0]}
+    own.recipe = {"numbers": numbers, "scales": [2.0]}
     model = ERM(hidden=16, steps=30, open_set=True).fit(own)
     found = discover(model, own, 5)
     assert (found.nodes().cluster.value_counts()[[1, 2]] == found.frame().nodes).all()
     frame = found.frame()
     assert frame.index.tolist() == [1, 2] and {*frame.columns} >= {"nodes", "newness", "words"}
+    assert found.analysis.names.units == {"age": Unit(18.0, 30.0)}
     assert {*frame.typical[1]} <= {*own.ids} and "2 new clusters beside 3" in repr(found)
     found.html(tmp_path / "page.html")
     assert "New classes" in (tmp_path / "page.html").read_text("utf-8")

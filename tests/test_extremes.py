@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 from graphgym_srnc import from_frames
 from graphgym_srnc.data import extremes, features
+from graphgym_srnc.data.names import units_of
 
 V = 60
 
@@ -51,6 +52,22 @@ def test_extreme_numbers_become_standardised_ranks_and_others_stay_numbers():
     (note,) = [note for note in graph.notes if "rank" in note]
     one = f"one number is {np.nanmax(mass):g} and the median is {np.nanmedian(mass):g}."
     assert note == f"mass: the feature is the rank of each number, since {one}"
+
+
+def test_ranks_become_the_numbers_of_the_table_again():
+    rng = np.random.default_rng(8)
+    mass, size = heavy(rng), rng.normal(50, 10, size=V)
+    mass[:3] = np.nan
+    mass[-4:] = 1e35
+    kinds = {"mass": mass, "size": size, "kind": [*"abc"] * (V // 3)}
+    options = {"numbers": ["mass", "size"], "categories": ["kind"]}
+    graph = made_of(True, *frames(**kinds), **options)
+    units = units_of(json.loads(json.dumps(graph.recipe)))
+    of_mass, of_size = graph.x[:, :2].T.tolist()
+    # Also the number beside the extreme one is exact.
+    assert [units["mass"].number(feature) for feature in of_mass[3:]] == mass[3:].tolist()
+    np.testing.assert_allclose([units["size"].number(one) for one in of_size], size, atol=1e-4)
+    assert units_of({}) is None
 
 
 @pytest.mark.parametrize("value", [1e35, 999_999, -9999])

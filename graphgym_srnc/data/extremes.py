@@ -39,6 +39,15 @@ def ranked(values: pandas.DataFrame, learnt: Mapping[str, Ranks]) -> pandas.Data
     return values.assign(**found)
 
 
+def value_of(rank: float, learnt: Ranks) -> float:
+    """The stored value of a column whose rank is nearest.
+
+    No value is interpolated, since one beside an extreme number would be far from both.
+    """
+    pairs = zip(learnt["ranks"], learnt["values"])
+    return min(pairs, key=lambda pair: abs(pair[0] - rank))[1]
+
+
 def on_column(cells: pandas.Series) -> tuple[str, bool]:
     """A sentence on the extreme numbers of a column ``[V]``, and whether users should check them.
 

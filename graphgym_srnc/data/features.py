@@ -17,7 +17,7 @@ from graphgym_srnc.core import progress
 from graphgym_srnc.core.text import counted, listed, short
 from graphgym_srnc.data import dates, extremes, piecewise, units
 from graphgym_srnc.data.labels import EMPTY, changes
-from graphgym_srnc.data.names import PART
+from graphgym_srnc.data.names import MISSING, PART
 from graphgym_srnc.data.read import NAMELESS, is_counter
 from graphgym_srnc.errors import InputError, did_you_mean
 
@@ -143,7 +143,7 @@ def _made(recipe: Recipe, cells: Cells, bags: Sequence[sp.csr_matrix]) -> Made:
         numbers = np.hstack([_standardised(cells, recipe).fillna(0), is_missing, pieces])
         blocks.append(sp.csr_matrix(numbers))
         names += recipe["numbers"]["columns"]
-        names += [f"{name} is missing" for name in marked]
+        names += [name + MISSING for name in marked]
         names += [*pieces]
     for name, values in _values_of(recipe).items():
         own = pandas.Categorical(cells.categories[name], values)

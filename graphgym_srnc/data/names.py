@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Sequence
 
 from graphgym_srnc.core.text import short
-from graphgym_srnc.data import read
+from graphgym_srnc.data import extremes, read
 from graphgym_srnc.errors import InputError, reading
 from graphgym_srnc.io import atomic
 
@@ -18,6 +18,7 @@ ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 PART = "letters "  # start of the name of a feature that counts a part of words
 PIECE = "range of "  # start of the name of a feature that says how far a number is in a range
 DERIVED = (PART, PIECE)  # starts of the names of features that are made of others
+MISSING = " is missing"  # end of the name of a feature that marks the empty cells of a number
 
 
 DATES = "dates.txt"  # of the nodes, a line each
@@ -25,19 +26,37 @@ DATE = re.compile(r"(\d{4}-\d\d-\d\d)?")
 RECIPE = "recipe.json"  # how features were made, so that another table gets the same columns
 
 
+class Unit(NamedTuple):
+    """What turns the feature of a number into the number.
+
+    Args:
+        std: standard deviation of the numbers, or of their ranks, in the features.
+        mean: their mean.
+        ranks: of the numbers, see ``extremes``; None if the feature is no rank.
+    """
+
+    std: float
+    mean: float
+    ranks: extremes.Ranks | None = None
+
+    def number(self, feature: float) -> float:
+        """The number that has this feature."""
+        found = feature * self.std + self.mean
+        return extremes.value_of(found, self.ranks) if self.ranks else found
+
+
 class Names(NamedTuple):
     """Names and web addresses in the order of nodes and feature columns; None = there are none.
 
     ``dates`` are those of the nodes, such as ``1994-01-31``; "" = unknown.
-    ``units`` are the standard deviation and the mean of a number, by its name; they turn its
-    feature into the number.
+    ``units`` turn the features of numbers into these, by the names of their columns.
     """
 
     ids: list[str] | None = None
     texts: list[str] | None = None
     words: list[str] | None = None
     urls: list[str] | None = None
-    units: dict[str, tuple[float, float]] | None = None
+    units: dict[str, Unit] | None = None
     dates: list[str] | None = None
 
 
@@ -69,7 +88,7 @@ def of_folder(
     _check_lines("words.txt", words, num_features, "feature column")
     if urls is not None:
         urls = addresses(urls)
-    return Names(ids, texts, words, urls, _units(recipe_of(path)), dates_of(path, num_nodes))
+    return Names(ids, texts, words, urls, units_of(recipe_of(path)), dates_of(path, num_nodes))
 
 
 def dates_of(path: Path, num_nodes: int | None = None) -> list[str] | None:
@@ -100,15 +119,15 @@ def recipe_of(path: Path) -> dict[str, Any]:
         return {**json.loads(atomic.content(file))} if file.exists() else {}
 
 
-def _units(recipe: Mapping[str, Any]) -> dict[str, tuple[float, float]] | None:
-    """The units of numbers that are no ranks, by a recipe of features; None if it has none."""
+def units_of(recipe: Mapping[str, Any]) -> dict[str, Unit] | None:
+    """The units of the numbers of a recipe of features; None if it has none."""
     numbers = recipe.get("numbers")
     if not numbers:
         return None
     scale = recipe["scales"][("text" in recipe) + ("parts" in recipe)]
-    ranks = numbers.get("ranks", ())
+    ranks = numbers.get("ranks", {})
     every = zip(numbers["columns"], numbers["std"], numbers["mean"])
-    return {name: (scale * std, mean) for name, std, mean in every if name not in ranks}
+    return {name: Unit(scale * std, mean, ranks.get(name)) for name, std, mean in every}
 
 
 def together(words: Sequence[str]) -> list[int]:

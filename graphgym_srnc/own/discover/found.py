@@ -19,7 +19,7 @@ from graphgym_srnc.api.parameters import typed
 from graphgym_srnc.core import text
 from graphgym_srnc.core.task import CHOSEN_MASK, HIDDEN, ShiftTask
 from graphgym_srnc.data.labels import PARTS
-from graphgym_srnc.data.names import Names
+from graphgym_srnc.data.names import Names, units_of
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.io import atomic
 from graphgym_srnc.methods.shared.topics import features
@@ -210,10 +210,11 @@ def _check_model(model: Any, key: str) -> None:
 
 
 def _names(data: Data) -> Names:
-    """The ``ids`` and ``feature_names`` of a graph, if it has some."""
+    """The ``ids``, ``feature_names`` and ``dates`` of a graph, and units, if it has some."""
     names = ("ids", "feature_names", "dates")
     ids, words, dates = ([*map(str, getattr(data, name, None) or ())] or None for name in names)
-    return Names(ids, None, words, dates=dates)
+    units = units_of(getattr(data, "recipe", None) or {})
+    return Names(ids, None, words, units=units, dates=dates)
 
 
 def _known(model: Estimator, graph: ShiftTask | Data) -> list[Any]:

@@ -88,7 +88,6 @@ def render(
         on_also=table.ON_ALSO,
         on_parts=table.ON_PARTS,
         on_dates=table.ON_DATES,
-        on_numbers=table.ON_NUMBERS,
         on_evidence=table.on_evidence(found.also),
         on_clarity=table.on_clarity(found.head, len(found.new), best),
         on_number=table.on_number(found.fits, found.divided),

@@ -19,6 +19,7 @@ from graphgym_srnc.own.discover.candidates import DOUBT, MISSING, MOST, P_UNKNOW
 from graphgym_srnc.own.discover.clusters import CLEAR, Cluster, Discovery
 from graphgym_srnc.own.discover.number import Fit, even, suggested
 from graphgym_srnc.own.discover.words import (
+    SD,
     Shown,
     described,
     shown_node,
@@ -57,7 +58,8 @@ ON_ALSO = "Their words tell you more. If one is a new class, name it by its numb
 FEW_LABELS = "few labels"  # name of the colours of such groups on the map
 NUMBERS = 5  # shown features that are numbers
 ON_DATES = "dates, lower to upper quartile"
-ON_NUMBERS = "numbers, lower to upper quartile (SD: standard deviations from the mean)"
+ON_NUMBERS = "numbers, lower to upper quartile"
+ON_SD = f" ({SD}: standard deviations from the mean)"
 ON_PARTS = "Name a part by its number, as a cluster."
 ON_MIXTURE = "Check its nodes, since a class of mixed nodes makes predictions worse."
 PERHAPS_MIXED = "perhaps mixed"
@@ -123,6 +125,12 @@ class Row(NamedTuple):
     def heads(self) -> list[str]:
         """What it is called on the map: words, after two numbers if there is no text."""
         return self.words if self.has_text else [*self.numbers[:2], *self.words]
+
+    @property
+    def on_numbers(self) -> str:
+        """What its numbers are."""
+        has_sd = any(number.endswith(SD) for number in self.numbers)
+        return ON_NUMBERS + ON_SD * has_sd
 
     @property
     def size(self) -> str:
@@ -313,7 +321,7 @@ def _details(row: Row) -> list[str]:
     if row.dates:
         lines.append(f"  {ON_DATES}: {row.dates}")
     if row.numbers:
-        lines.append(f"  {ON_NUMBERS}: {', '.join(row.numbers)}")
+        lines.append(f"  {row.on_numbers}: {', '.join(row.numbers)}")
     lines += [f"  {node}" for node in row.lines]
     for part in row.parts:
         words = ", ".join(part.words) or "no typical word"

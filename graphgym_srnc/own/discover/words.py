@@ -6,6 +6,7 @@ import copy
 from typing import NamedTuple
 
 import numpy as np
+import pandas
 import scipy.sparse as sp
 import torch
 from scipy.stats import ttest_ind_from_stats
@@ -14,7 +15,7 @@ from torch_geometric.data import Data
 from graphgym_srnc.backbones import Sparse
 from graphgym_srnc.core.markup import unmarked
 from graphgym_srnc.core.text import cut, plain, short
-from graphgym_srnc.data.names import DERIVED, Names
+from graphgym_srnc.data.names import DERIVED, MISSING, Names
 from graphgym_srnc.methods.shared.topics import Matrix, are_words, by_group, features
 from graphgym_srnc.own.discover.representation import word_columns
 
@@ -26,6 +27,8 @@ READ = 2000  # letters of a node's text that are read for its line
 PRIOR = 0.1
 LEAST_Z = 2.0  # z of a typical word
 MOST_INSIDE = 0.3  # share of all nodes between the quartiles of a typical number; by chance 0.5
+MOST_EMPTY = 0.5  # share of empty cells of a group above which a number has no quartiles
+SD = "SD"  # unit of a number whose own unit is unknown
 RARITY = 1.5  # power of the inverse node frequency of a word in the order of words
 TELLING = 8  # letters of a category from which it is shown without the name of its column
 MOST_IN_NAME = 4  # words of the name of a feature
@@ -120,7 +123,9 @@ def typical_numbers(
     """At most ``most`` features of each group that are numbers, with its quartiles of them.
 
     The first ones have the fewest of all nodes between these quartiles, at most
-    :data:`MOST_INSIDE`. Numbers without units are in standard deviations from the mean.
+    :data:`MOST_INSIDE`. Nodes whose cell is empty do not count. If most cells of a group are empty,
+    their share stands in place of the quartiles. Numbers without units are in standard deviations
+    from the mean.
 
     Args:
         x: features, ``[V, F]``.
@@ -132,31 +137,82 @@ def typical_numbers(
     columns = np.flatnonzero(~word_columns(x))
     if not len(columns):
         return [[] for _ in range(count)]
-    values = sp.csr_array(x[:, columns]).toarray().astype(np.float64)
+    values = _known_numbers(x, columns, names)
     found: list[list[str]] = []
     for own in (values[group == number] for number in range(count)):
         if not len(own):
             found.append([])
             continue
-        low, high = np.quantile(own, [0.25, 0.75], axis=0)
-        inside = ((values >= low) & (values <= high)).mean(0)
+        low, high = pandas.DataFrame(own).quantile([0.25, 0.75]).to_numpy()
+        empty = np.isnan(own).mean(0)
+        inside = _share_inside(values, low, high, empty)
         best = np.argsort(inside, kind="stable")[:most]
-        typical = [k for k in best if inside[k] <= MOST_INSIDE]
-        found.append([_range(values[:, k], low[k], high[k], names, columns[k]) for k in typical])
+        found.append(
+            [
+                _in_words(values[:, k], low[k], high[k], empty[k], names, columns[k])
+                for k in best
+                if inside[k] <= MOST_INSIDE
+            ]
+        )
     return found
 
 
-def _range(values: np.ndarray, low: float, high: float, names: Names, column: int) -> str:
-    """Two values of a feature ``[V]``, in its unit or in standard deviations from its mean."""
+def _known_numbers(x: Matrix, columns: np.ndarray, names: Names) -> np.ndarray:
+    """The features ``[V, n]`` in these columns, NaN where another one marks an empty cell."""
+    values = sp.csr_array(x[:, columns]).toarray().astype(np.float64)
+    place = {word: column for column, word in enumerate(names.words or ())}
+    for k, column in enumerate(columns.tolist()):
+        mark = place.get(names.words[column] + MISSING) if names.words else None
+        if mark is not None:
+            is_missing = sp.csr_array(x[:, [mark]]).toarray().ravel() > 0
+            values[is_missing, k] = np.nan
+    return values
+
+
+def _share_inside(
+    values: np.ndarray, low: np.ndarray, high: np.ndarray, empty: np.ndarray
+) -> np.ndarray:
+    """The share of all nodes that are like the typical half of a group, ``[n]``; by chance 0.5.
+
+    Of known numbers it is the share between the quartiles of the group. If most cells of the group
+    are empty, it is half the share of empty cells, divided by that of the group.
+
+    Args:
+        values: numbers of all nodes, ``[V, n]``, NaN for an empty cell.
+        low, high: quartiles of the group, ``[n]``.
+        empty: share of the cells of the group that are empty, ``[n]``.
+    """
+    known = (~np.isnan(values)).mean(0)
+    between = ((values >= low) & (values <= high)).mean(0) / np.maximum(known, 1e-12)
+    like_empty = (1 - known) / (2 * np.maximum(empty, MOST_EMPTY))
+    return np.where(empty > MOST_EMPTY, like_empty, between)
+
+
+def _in_words(
+    values: np.ndarray, low: float, high: float, empty: float, names: Names, column: int
+) -> str:
+    """The quartiles of a feature ``[V]`` in its unit, or in standard deviations from its mean.
+
+    ``empty`` is the share of empty cells of the group.
+    """
     name = column_name(names, column)
+    if empty > MOST_EMPTY:
+        return f"{name} missing in {100 * empty:.0f} %"
     unit = (names.units or {}).get(names.words[column]) if names.words else None
+    std = np.nanstd(values)
     if unit is None:
-        ends = [(end - values.mean()) / max(values.std(), 1e-12) for end in (low, high)]
-        return f"{name} {ends[0]:+.1f} to {ends[1]:+.1f} SD"
-    size, mean = unit
-    spread = max(values.std() * size, 1e-12)
-    digits = max(0, 1 - int(np.floor(np.log10(spread))))
-    return f"{name} {low * size + mean:.{digits}f} to {high * size + mean:.{digits}f}"
+        ends = [(end - np.nanmean(values)) / max(std, 1e-12) for end in (low, high)]
+        return f"{name} {ends[0]:+.1f} to {ends[1]:+.1f} {SD}"
+    ends = [unit.number(end) for end in (low, high)]
+    if unit.ranks:  # extreme numbers have no standard deviation that tells of digits
+        return f"{name} {_rounded(ends[0])} to {_rounded(ends[1])}"
+    digits = max(0, 1 - int(np.floor(np.log10(max(std * unit.std, 1e-12)))))
+    return f"{name} {ends[0]:.{digits}f} to {ends[1]:.{digits}f}"
+
+
+def _rounded(number: float) -> str:
+    """A number in four digits, below a million without an exponent."""
+    return f"{float(f'{number:.4g}'):g}"
 
 
 def column_name(names: Names, column: int) -> str:
