@@ -1056,7 +1056,9 @@ def test_from_a_run_to_the_next_one(run, monkeypatch, unchanged_globals, capsys)
     assert same["labels"] > 20 and 0 <= same["low"] < same["accuracy"] <= 1
     changed = parent.pop("changed")
     assert changed == sorted(origins.index[origins == "discovered"])
-    assert parent == {"run": "results/one", "unknown": unknown, "nodes": 400}
+    named = parent.pop("named")
+    assert {*named} == {"new things"} and len(named["new things"]) > 20
+    assert parent == {"run": "results/one", "unknown": unknown, "nodes": 400, "skipped": 0}
     assert "labels" in capsys.readouterr().out
     assert "wrote labels" in out and "wrote table.csv" in out
     assert "Warning" not in err and len(list(csv.reader((run / "table.csv").open()))) == 3
