@@ -52,6 +52,7 @@ from graphgym_srnc.own.discover.number import Fit
 from graphgym_srnc.own.discover.words import (
     column_name,
     contrast,
+    described,
     log_odds,
     shown_node,
     typical_numbers,
@@ -644,6 +645,17 @@ def test_a_column_of_numbers_beside_words(graph):
     mostly = torch.cat([graph.x[:, :2], graph.x - 0.5], 1).numpy()  # few features are words
     assert representation.word_columns(mostly).all()
     assert representation.word_columns(sp.csr_array(mixed.x.numpy())).tolist()[:2] == [False, True]
+
+
+def test_columns_with_a_unit_are_numbers_even_if_all_have_one():
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    x[:30, 1] += 9
+    names = Names(words=["len", "age", "tall"], units={"age": Unit(2.0, 50.0), "len": Unit(1, 0)})
+    group = (np.arange(60) >= 30).astype(int)
+    (first, _) = typical_numbers(x, group, 2, names, 3)
+    low, high = np.quantile(x[:30, 1] * 2 + 50, [0.25, 0.75])
+    assert first == [f"age {low:.3g} to {high:.3g}"]
+    assert described(x, names)[1].words == ["tall"]
 
 
 def test_log_odds_by_hand():

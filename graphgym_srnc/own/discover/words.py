@@ -111,10 +111,17 @@ def readable_graph(graph: Data, names: Names) -> tuple[Data, Names]:
 
 
 def described(x: Matrix, names: Names) -> tuple[Matrix, Names]:
-    """The features that are words, and their names; see ``word_columns``."""
-    columns = np.flatnonzero(word_columns(x))
+    """The features that are words, and their names."""
+    columns = np.flatnonzero(_are_words(x, names))
     every = names.words or [f"feature {column}" for column in range(x.shape[1])]
     return x[:, columns], names._replace(words=[every[column] for column in columns])
+
+
+def _are_words(x: Matrix, names: Names) -> np.ndarray:
+    """Which features ``[V, F]`` are words: not those with a unit, else see ``word_columns``."""
+    if names.units is None or names.words is None:
+        return word_columns(x)
+    return np.array([word not in names.units for word in names.words], dtype=bool)
 
 
 def typical_numbers(
@@ -134,7 +141,7 @@ def typical_numbers(
         names: of feature columns.
         most: maximum number of features per group.
     """
-    columns = np.flatnonzero(~word_columns(x))
+    columns = np.flatnonzero(~_are_words(x, names))
     if not len(columns):
         return [[] for _ in range(count)]
     values = _known_numbers(x, columns, names)
