@@ -658,6 +658,20 @@ def test_columns_with_a_unit_are_numbers_even_if_all_have_one():
     assert described(x, names)[1].words == ["tall"]
 
 
+@pytest.mark.usefixtures("few_numbers")
+def test_a_cluster_of_one_value_of_a_category_is_told(graph):
+    value = (graph.y[:, None] >= 4).float()
+    mixed = Data(x=torch.cat([value, 1 - value, graph.x], 1), edge_index=graph.edge_index)
+    columns = ["type=new", "type=old", *(f"word{k}" for k in range(60))]
+    label = torch.where(graph.y < 3, graph.y, -1)
+    found = analysis.analyse(
+        mixed, posterior_of(graph), Names(words=columns), "abc", label=label, num_new=2
+    )
+    told = [line for line in found.lead if "type=new" in line]
+    assert told and all("No labelled nodes have it." in line for line in told)
+    assert not any("type=old" in line for line in found.lead)
+
+
 def test_log_odds_by_hand():
     counts, others, prior = np.array([8.0, 1, 0]), np.array([2.0, 20, 5]), np.array([1.0, 2, 0.5])
     n, m, a0 = counts.sum(), others.sum(), prior.sum()

@@ -124,6 +124,11 @@ def test_labels_are_equal_only_if_they_are_written_so_or_are_one_whole_number(ce
         assert other == ("unknown" if cell.lower() in labels.NOT_LABELLED else label)
 
 
+def test_long_names_that_differ_in_a_letter_may_be_one_class():
+    names = ["Defence Evasion", "defense evasion", "Lateral move", "Level one 12", "Level one 13"]
+    assert labels.similar(names) == [["Defence Evasion", "defense evasion"]]
+
+
 def test_a_label_of_one_node_may_be_misspelt():
     many = ["topology"] * 5 + ["class 1"] * 5 + ["logic"] * 4
     *_, alike = labels.cleaned([*many, "toplogy", "class 2", "logics", "order theory"])

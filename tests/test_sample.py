@@ -160,6 +160,8 @@ def test_accuracy_on_a_sample_counts_the_unknown_class():
     assert lines[2][:3] == ["all", "6", "66.7"]
     assert lines[3][:5] == ["of", "known", "classes", "3", "66.7"]
     assert lines[4][-6:-3] == ["3", "66.7", "%"]
+    assert lines[5][:7] == ["predicted", "as", "unknown,", "right", "if", "of", "other"]
+    assert lines[5][-6:-3] == ["2", "100.0", "%"]
     assert on_accuracy(Sample({}, 0), predicted, {"a", "b"}) == []
 
 

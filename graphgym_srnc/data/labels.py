@@ -18,6 +18,9 @@ COLUMNS = tuple("label labels :label _labels class classes category target subje
 PARTS = ("train", "val", "test")  # parts of a split
 SEVERAL = 5  # nodes of a class from which a label of one node may be a typing error of its name
 NEAR = 0.85  # similarity of two such names, from 0 to 1
+SPELT_ALIKE = 0.92  # similarity of two names of several nodes that may be one class
+LONG = 10  # letters of such names
+MOST_COMPARED = 300  # names that are compared in pairs
 UNKNOWN = "unknown"  # name of the unknown class
 NEW_LABEL = "new_label"  # column in which a user corrects labels
 SAMPLE = "sample"  # column with the numbers of nodes that were drawn at random
@@ -109,7 +112,23 @@ def similar(names: Collection[str]) -> list[list[str]]:
         letters = re.sub(r"[\W_]", "", name.lower().replace("&", "and"))
         is_word = re.search(r"[^\d]", letters)
         groups.setdefault(letters if is_word else name.lstrip("0"), []).append(name)
-    return [group for group in groups.values() if len(group) > 1]
+    return [group for group in groups.values() if len(group) > 1] + _spelt_alike(groups)
+
+
+def _spelt_alike(names: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Pairs of names that differ in about one letter, such as *defence* and *defense*.
+
+    ``names`` are those with the same letters, by these.
+    """
+    long = [letters for letters in names if len(letters) >= LONG]
+    if len(long) > MOST_COMPARED:
+        return []
+    return [
+        [names[one][0], names[other][0]]
+        for one, other in itertools.combinations(long, 2)
+        if difflib.SequenceMatcher(None, one, other).ratio() >= SPELT_ALIKE
+        and re.sub(r"\d", "", one) != re.sub(r"\d", "", other)
+    ]
 
 
 def misspelt(counts: Mapping[str, int]) -> list[list[str]]:

@@ -78,10 +78,12 @@ def on_accuracy(sample: Sample, predicted: Sequence[str], classes: Collection[st
             ],
         }
     )
+    rows["is_unknown"] = [predicted[node] == UNKNOWN for node in sample.label]
     parts = {
         "all": rows,
         "of known classes": rows[rows.is_known],
         f"of other classes, right as {UNKNOWN}": rows[~rows.is_known],
+        f"predicted as {UNKNOWN}, right if of other classes": rows[rows.is_unknown],
     }
     lines = [["  nodes", "number", "right", "95 % interval"]]
     for name, own in parts.items():

@@ -82,7 +82,17 @@ class Analysis(NamedTuple):
             sentence = table.on_first_group(self.discovery, self.evidence.p_value) or sentence
         if sentence:
             told.insert(int(self.discovery.seeds.predicted), sentence)
-        return told
+        return told + self._on_values()
+
+    def _on_values(self) -> list[str]:
+        """A sentence on each value of a category that nearly all nodes of a new cluster share."""
+        nodes = [row.cluster.nodes.numpy() for row in self.new]
+        found = words.shared_values(features(self.graph), nodes, self.label.numpy(), self.names)
+        return [
+            table.on_value(row.cluster.number, value, share, labelled)
+            for row, values in zip(self.new, found)
+            for value, (share, labelled) in values.items()
+        ]
 
     @property
     def suggested(self) -> int:

@@ -380,6 +380,16 @@ def on_first_group(discovery: Discovery, p_value: float) -> str:
     )
 
 
+def on_value(number: int | str, value: str, share: float, labelled: int) -> str:
+    """That a new cluster may be one value of a category, which few labelled nodes have."""
+    have = "has" if labelled == 1 else "have"
+    count = text.counted(labelled, "labelled node") if labelled else "No labelled nodes"
+    return (
+        f"{100 * share:.0f} % of the nodes of cluster {number} have {value}. {count} {have} it. The"
+        " cluster may be this value and no class: compare with a graph without this column."
+    )
+
+
 def on_named_mixtures(new: Sequence[Row], names: Mapping[str, str]) -> list[str]:
     """Warnings of clusters with ``names`` by number whose nodes may be of several classes."""
     warnings = []

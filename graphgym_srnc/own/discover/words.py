@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -29,6 +29,8 @@ LEAST_Z = 2.0  # z of a typical word
 MOST_INSIDE = 0.3  # share of all nodes between the quartiles of a typical number; by chance 0.5
 MOST_EMPTY = 0.5  # share of empty cells of a group above which a number has no quartiles
 SD = "SD"  # unit of a number whose own unit is unknown
+NEARLY_ALL = 0.9  # share of a cluster that has a value of a category, to be told
+MOST_OF_ALL = 0.5  # share of all nodes that may have it
 RARITY = 1.5  # power of the inverse node frequency of a word in the order of words
 TELLING = 8  # letters of a category from which it is shown without the name of its column
 MOST_IN_NAME = 4  # words of the name of a feature
@@ -115,6 +117,37 @@ def described(x: Matrix, names: Names) -> tuple[Matrix, Names]:
     columns = np.flatnonzero(_are_words(x, names))
     every = names.words or [f"feature {column}" for column in range(x.shape[1])]
     return x[:, columns], names._replace(words=[every[column] for column in columns])
+
+
+def shared_values(
+    x: Matrix, groups: Sequence[np.ndarray], label: np.ndarray, names: Names
+) -> list[dict[str, tuple[float, int]]]:
+    """Values of categories that nearly all nodes of a group have, and at most half of all nodes.
+
+    Args:
+        x: features, ``[V, F]``.
+        groups: the nodes of each group.
+        label: class of each labelled node, ``[V]``; -1 = none.
+        names: of feature columns.
+
+    Returns:
+        For each group, by values such as ``type=tool``, the share of its nodes that have the value,
+        and the number of labelled nodes that have it.
+    """
+    every = names.words or []
+    columns = [column for column, word in enumerate(every) if "=" in word]
+    if not columns:
+        return [{} for _ in groups]
+    has_value = sp.csr_array(x[:, columns]) != 0
+    is_rare = has_value.mean(0) <= MOST_OF_ALL
+    labelled = has_value[np.flatnonzero(label >= 0)].sum(0)
+    found = []
+    for nodes in groups:
+        share = has_value[nodes].mean(0)
+        best = np.flatnonzero(is_rare & (share >= NEARLY_ALL))
+        values = {every[columns[k]]: (float(share[k]), int(labelled[k])) for k in best}
+        found.append(values)
+    return found
 
 
 def _are_words(x: Matrix, names: Names) -> np.ndarray:
