@@ -43,7 +43,8 @@ NO_SIGN = (
 UNUSUAL = 0.05  # least share of the nodes that labels were drawn from below the threshold
 _UNUSUAL = (
     f" Nodes are predicted as unknown if they are less certain than {100 * (1 - UNUSUAL):.0f} % of"
-    " the nodes that labels were drawn from. Some may be of known classes that have changed."
+    " the nodes that labels were drawn from. Some may be of known classes that have changed, so"
+    " their probability of being unknown is often too high."
 )
 UNUSUAL_OTHERS = (
     "Only {:.0f} % of the unlabelled nodes could have been drawn as labelled ones, such as those of"
