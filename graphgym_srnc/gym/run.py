@@ -284,7 +284,7 @@ def _fitted(cfg: CfgNode, task: ShiftTask, where: torch.device, recorder: Record
 def _of_parent(
     found: Mapping[str, Any], parent: Mapping[str, Any], model: Method, task: ShiftTask
 ) -> dict[str, Any]:
-    """What is told beside held-out labels of a graph with labels from ``discover``.
+    """What the record has beside held-out labels, of a graph with labels from ``discover``.
 
     Args:
         found: what ``held_out.judge`` says.

@@ -81,12 +81,12 @@ class Plan(NamedTuple):
         temperature: temperature of the probabilities of nodes predicted as known classes.
         unknown_temperature: that of nodes predicted as unknown.
         smooths: whether the posterior is smoothed.
-        corrects: whether the prior correction is applied.
         adapts: whether edges seem to join nodes of the same class, so that iterations and the prior
             correction help.
         iteration: number of finished iterations.
         by_propensity: whether nodes are ranked by :class:`Propensity` before the first iteration.
         tested: number of labels that the test used.
+        corrects: whether the prior correction is applied.
     """
 
     finds_unknown: bool
@@ -100,11 +100,11 @@ class Plan(NamedTuple):
     temperature: float = 1.0
     unknown_temperature: float = 1.0
     smooths: bool = True
-    corrects: bool = True
     adapts: bool = True
     iteration: int = 0
     by_propensity: bool = False
     tested: int = 0
+    corrects: bool = True  # last, since saved models have the values in this order
 
 
 class Judged(NamedTuple):
