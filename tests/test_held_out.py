@@ -134,6 +134,11 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     chosen = held.nodes[20:40].tolist()
     judged = held_out.judge(method, task, with_controls=False, chosen=chosen, changed=changed)
     assert judged["labels"] == 60 and judged["unchanged"]["labels"] == 40
+    apart = held_out.judge(method, task, with_controls=False, chosen=chosen, sampled=changed)
+    assert apart["labels"] == 40 and apart["sampled"]["labels"] == 20
+    every = held.nodes.tolist()
+    alone = held_out.judge(method, task, with_controls=False, chosen=chosen, sampled=every)
+    assert alone["labels"] == 60 and alone["sampled"] == {}
     right = f"(held-out labels {100 * judged['accuracy']:.1f} % right)"
     assert right in summary.line(result | {"held_out": judged})
     assert [*found["alone"]] == ["gcnconv", "linear", "linear_hops", "forest"]

@@ -116,10 +116,11 @@ def check_predict(args: argparse.Namespace) -> None:
     """
     if args.folds < 0 or args.folds == 1:
         raise InputError("--folds", args.folds, "2 or more, or 0 for none")
-    for option in ("disagreements", "folds", "uncertain", "sample"):
-        if args.graph and getattr(args, option) and option != "sample":
+    for option in ("disagreements", "folds", "uncertain"):
+        if args.graph and getattr(args, option):
             message = "the labels of --graph are not read"
             raise InputError.plain(f"--{option}", message, "Leave out one of the two")
+    for option in ("disagreements", "folds", "uncertain", "sample"):
         if not args.out and getattr(args, option):
             message = "it reads the table of predictions"
             raise InputError.plain(f"--{option}", message, "Give --out FILE, too")

@@ -50,9 +50,9 @@ ON_UNCERTAIN = (
 
 
 ON_SAMPLE = (
-    f"Fill in the {NEW_LABEL} of the nodes of --sample from the first on, without choosing, as many"
-    " as you like: a known class, a new one, or unknown for one that has no name yet. Leave a cell"
-    " empty if you cannot tell. Then this prints how many are predicted right:"
+    f"Fill in the column {NEW_LABEL} of --sample. Start with the first row, and do not choose rows."
+    " Write a known class, a new class, or unknown for a class without a name. Leave a cell empty"
+    " if you cannot tell. Then this command prints how many nodes are predicted right:"
 )
 
 

@@ -156,7 +156,7 @@ def _next_commands(
     purpose = "class of each node"
     if any(map(held_out.lacks_sample, results.values())):
         command += f" --sample {arguments.unused('sample.csv')}"
-        purpose += ", and nodes drawn at random to label, which tell the accuracy"
+        purpose += ", and random nodes to label, whose labels show the accuracy"
     commands.append(f"{command}  # {purpose}")
     if cfg.dataset.format == "file" and cfg.file.open_set or _finds_unknown(results):
         out = arguments.unused("discovery.html")

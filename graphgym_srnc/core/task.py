@@ -22,11 +22,11 @@ DRAWN_MASK = "drawn_mask"
 # What a method may see of a graph.
 VISIBLE = ("x", "edge_index", "edge_weight", "sample_weight", CHOSEN_MASK, DRAWN_MASK)
 HIDDEN = -1  # label of a node whose class is hidden from the method
-ENOUGH = 50  # labels that tell of the nodes from which they were drawn
+ENOUGH = 50  # number of labels that represent the nodes from which they were drawn
 
 
 def covers(graph: Data, labelled: Tensor) -> bool:
-    """Whether labels tell of all nodes of a graph, and not only of those of ``drawn_mask``.
+    """Whether labels represent all nodes of a graph, and not only those of ``drawn_mask``.
 
     Then at least :data:`ENOUGH` nodes outside it have a label that was not chosen.
 

@@ -120,8 +120,7 @@ def gap(dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = 
         added: nodes whose label was added after a first run; they count as nodes without one.
     """
     known = pandas.Series([*dates], dtype=object)
-    is_given = is_labelled.copy()
-    is_given[[*added]] = False
+    is_given = _without(is_labelled, added)
     labelled = known[is_given & (known != "")].sort_values()
     others = known[~is_given & (known != "")]
     if min(len(labelled), len(others)) < LEAST:
@@ -134,6 +133,13 @@ def gap(dates: Sequence[str], is_labelled: np.ndarray, added: Collection[int] = 
     return Gap(first, last, far) if far else None
 
 
+def _without(mask: np.ndarray, nodes: Collection[int]) -> np.ndarray:
+    """A mask ``[V]`` that is false at some nodes."""
+    found = mask.copy()
+    found[[*nodes]] = False
+    return found
+
+
 def drawn(
     dates: Sequence[str],
     is_labelled: np.ndarray,
@@ -142,8 +148,8 @@ def drawn(
 ) -> np.ndarray | None:
     """Nodes ``[V]`` from which labels were drawn at random; None without a :func:`gap`.
 
-    These are nodes of the time of the given labels, or the other nodes if enough of them have got
-    labels at random since, because of these nothing else tells.
+    These are the nodes of the time of the given labels. If enough of the other nodes have got
+    labels at random since, they are the other nodes, since no older labels represent these.
 
     Args:
         dates, is_labelled: see :func:`gap`.
@@ -155,9 +161,8 @@ def drawn(
     if found is None:
         return None
     known = pandas.Series([*dates], dtype=object)
-    is_given = is_labelled.copy()
-    is_given[[*later]] = False
-    is_of_time = is_given | known.between(found.first, found.last).to_numpy()
+    in_range = known.between(found.first, found.last).to_numpy()
+    is_of_time = _without(is_labelled, later) | in_range
     is_other = ~is_of_time
     return is_other if is_other[[*sampled]].sum() >= ENOUGH else is_of_time
 

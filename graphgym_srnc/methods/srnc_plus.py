@@ -482,7 +482,7 @@ class SRNCPlus(ClusterMethod):
         """Least share of comparable nodes whose confidence is too low for a known class.
 
         It is 0 unless there are other nodes, which may be of an unknown class that these lack, and
-        of which no labels tell.
+        which no labels represent.
         """
         if covers(self.task.target, self.labelled):
             return 0.0

@@ -1,4 +1,4 @@
-"""Nodes drawn at random for the user to label, whose labels tell how good predictions are."""
+"""Nodes drawn at random for the user to label, whose labels judge the predictions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Sample(NamedTuple):
 def draw(graph: Data, labelled: Collection[int]) -> list[int]:
     """Unlabelled nodes in random order, at most :data:`SIZE`.
 
-    If labels are of another time than many nodes, they are nodes of another time, where nothing
-    else tells how good predictions are.
+    If labels are of another time than many nodes, they are nodes of another time, since no other
+    labels judge their predictions.
 
     Args:
         graph: the graph, perhaps with ``drawn_mask``, see ``ShiftTask``.
@@ -76,9 +76,9 @@ def on_accuracy(sample: Sample, predicted: Sequence[str], classes: Collection[st
                 predicted[node] == (label if label in classes else UNKNOWN)
                 for node, label in sample.label.items()
             ],
+            "is_unknown": [predicted[node] == UNKNOWN for node in sample.label],
         }
     )
-    rows["is_unknown"] = [predicted[node] == UNKNOWN for node in sample.label]
     parts = {
         "all": rows,
         "of known classes": rows[rows.is_known],

@@ -67,7 +67,7 @@ def details(result: Result) -> list[str]:
 
 
 def lacks_sample(result: Mapping[str, Any]) -> bool:
-    """Whether no label tells how good predictions are, or none of a time of many nodes."""
+    """Whether no label judges the predictions, or none those of nodes of another time."""
     found = result["held_out"]
     is_judged = bool(found or result["test"])
     return not is_judged or "dates" in result["verdict"]["sentences"] and not found.get("sampled")

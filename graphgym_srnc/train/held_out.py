@@ -79,10 +79,11 @@ def judge(
     excluded = torch.isin(found.nodes, found.nodes.new_tensor([*chosen]))
     if excluded.all():
         return {}
-    of_sample = found.at(is_sampled)
-    if not (excluded | is_sampled).all():
-        excluded |= is_sampled
-    found = found.at(~excluded)
+    apart = is_sampled & ~excluded
+    if (excluded | apart).all():
+        apart = torch.zeros_like(apart)
+    of_sample = found.at(apart)
+    found = found.at(~excluded & ~apart)
     correct = found.correct
     alone = {} if found.gnn is None else {method.encoder.kind: found.gnn}
     if with_controls:
