@@ -214,13 +214,14 @@ def no_wait_for_the_disk():
 def few_steps():
     """In this process, cluster GNNs learn modularity alone for few steps, and forests are small."""
     from graphgym_srnc.methods import srnc
-    from graphgym_srnc.methods.shared import label_density
+    from graphgym_srnc.methods.shared import forest, label_density
     from graphgym_srnc.train import held_out
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(srnc, "PRETRAIN_STEPS", 40)
         patch.setattr(label_density, "STEPS", 20)
         patch.setattr(held_out, "TREES", 10)
+        patch.setattr(forest, "TREES", 10)
         yield
 
 

@@ -18,7 +18,7 @@ from graphgym_srnc.core.progress import RunProgress
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import clean, counted, listed, short, tell
 from graphgym_srnc.data import folder_files, names
-from graphgym_srnc.data.labels import ADDED, CHECKED, CHOSEN, DISCOVERED, GIVEN, NEW_LABEL
+from graphgym_srnc.data.labels import ADDED, CHECKED, DISCOVERED, GIVEN, NEW_LABEL
 from graphgym_srnc.errors import InputError, did_you_mean
 from graphgym_srnc.gym import build, folds, predictions
 from graphgym_srnc.io import records
@@ -43,10 +43,12 @@ ON_NEW_LABEL = (
 TRAIN = "Then train with your labels:"
 
 
-ON_UNCERTAIN = (
-    "The classes of {:,} nodes, at most three of each class, are least certain. Fill in their"
-    f" {NEW_LABEL} where you know it. {TRAIN}"
+ON_UNCERTAIN = "The classes of {:,} nodes, at most three of each class, are least certain."
+ON_FEW_LABELS = (
+    f"{{:,}} others may be of classes with fewer than {predictions.FEW} labels, by the column"
+    f" {predictions.MAY_BE}: {{}}."
 )
+ON_TO_LABEL = f"Fill in their {NEW_LABEL} where you know it. {TRAIN}"
 
 
 ON_SAMPLE = (
@@ -176,10 +178,10 @@ def _tables(
             judging = predictions.table(model, graph, compared, found.ids, given, split, *named)
             learned = folds.learned(model, task, args.folds) if args.folds else ()
             frame = _with_held_out(frame, judging, learned)
-            lines += predictions.by_probability(frame, folder_files.of_origin(origins, *CHOSEN))
+            lines += predictions.by_probability(frame, origins)
         is_judged = compared is not None
         doubts = _disagreements(args, judging, found, is_judged, task.one_graph, origins)
-        parts = [doubts, _uncertain(args, frame, found), *parts]
+        parts = [doubts, _uncertain(args, frame, prediction, model.class_names, found), *parts]
     files = {"--out": predictions.encode(args.out, frame)}
     for told_of_part, file in parts:
         lines += told_of_part
@@ -268,13 +270,23 @@ def _disagreements(
 
 
 def _uncertain(
-    args: argparse.Namespace, frame: pandas.DataFrame, found: names.Names
+    args: argparse.Namespace,
+    frame: pandas.DataFrame,
+    prediction: Prediction,
+    classes: Sequence[str],
+    found: names.Names,
 ) -> tuple[list[str], dict[str, bytes]]:
     """Lines on the nodes to label next, and the file of them; empty if none is wanted."""
     if not args.uncertain:
         return [], {}
-    nodes = predictions.uncertain(frame)
-    lines = [ON_UNCERTAIN.format(len(nodes)), _training(args)]
+    texts = found.texts or []
+    unreadable = [node for node, text in enumerate(texts) if not text.strip()] if any(texts) else []
+    nodes = predictions.uncertain(frame, prediction.posterior, classes, unreadable)
+    may_be = nodes.get(predictions.MAY_BE, pandas.Series(dtype=str)).dropna()
+    lines = [ON_UNCERTAIN.format(len(nodes) - len(may_be))]
+    if len(may_be):
+        lines.append(ON_FEW_LABELS.format(len(may_be), listed([*may_be.unique()])))
+    lines += [ON_TO_LABEL, _training(args)]
     return lines, {"--uncertain": _to_label(args.uncertain, nodes, found)}
 
 

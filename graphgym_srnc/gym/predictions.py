@@ -6,12 +6,14 @@ from typing import Any, Collection, Mapping, Sequence
 
 import pandas
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgym_srnc.backbones.scaling import feature_warning
-from graphgym_srnc.core.task import ShiftTask
+from graphgym_srnc.core.task import ENOUGH, ShiftTask
 from graphgym_srnc.core.text import aligned, clean, columns_to_csv, counted, listed, short
 from graphgym_srnc.data.edges import SMALL, component_sizes
+from graphgym_srnc.data.labels import CHOSEN, SAMPLED
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.train.model import FEW_LINKS, UNKNOWN, Prediction, TrainedModel, links_per_node
 
@@ -25,7 +27,10 @@ UNLIKELY = 0.02  # probability of a label below which it is often wrong
 """In six tables with 57 wrong labels, 37 of them were among the 105 labels below it."""
 SHOWN = 3  # first labels that disagree in print, if few are very improbable
 MOST = 10  # of them that are printed
-PER_CLASS = 3  # nodes of a class that are the next to label
+PER_CLASS = 3  # nodes predicted as a class that are the next to label
+FEW = 20  # labels below which further nodes may be of a class
+MOST_LIKE = 10  # of these nodes that are the next to label
+MAY_BE = "may_be"  # column of their class
 
 
 def given_labels(model: TrainedModel, task: ShiftTask) -> list[str]:
@@ -101,13 +106,35 @@ def disagreements(frame: pandas.DataFrame) -> pandas.DataFrame:
     return other.sort_values("class", key=lambda name: name == UNKNOWN, kind="stable")
 
 
-def uncertain(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows of a ``table`` to label next: the least probable ones of each known class."""
-    free = frame[(frame["given_label"] == "") & (frame["class"] != UNKNOWN)]
-    order = free.sort_values("probability", kind="stable")
-    every = ("node", "id", "title", "date", "class", "probability")
-    wanted = [name for name in every if name in order]
-    return order.groupby("class", sort=False).head(PER_CLASS)[wanted]
+def uncertain(
+    frame: pandas.DataFrame,
+    posterior: Tensor,
+    names: Sequence[str],
+    unreadable: Collection[int] = (),
+) -> pandas.DataFrame:
+    """The rows of a ``table`` to label next.
+
+    They are the least probable ones of each known class. Others may be of a class that has few
+    labels, although another one is likelier.
+
+    Args:
+        frame: the table.
+        posterior: probabilities of the classes, ``[V, C]``.
+        names: names of the classes.
+        unreadable: nodes that are left out, since the user cannot tell their class.
+    """
+    free = frame[(frame["given_label"] == "") & ~frame["node"].isin([*unreadable])]
+    order = free[free["class"] != UNKNOWN].sort_values("probability", kind="stable")
+    parts = [order.groupby("class", sort=False).head(PER_CLASS)]
+    count = frame["given_label"].value_counts()
+    for name, p in zip(names, posterior.T.tolist()):
+        if 0 < count.get(name, 0) < FEW:
+            others = free[free["class"] != name]
+            likely = pandas.Series(p)[others.index].nlargest(MOST_LIKE)
+            parts.append(others.loc[likely.index].assign(**{MAY_BE: name}))
+    every = ("node", "id", "title", "date", "class", "probability", MAY_BE)
+    rows = pandas.concat(parts).drop_duplicates("node")
+    return rows[[name for name in every if name in rows]]
 
 
 def held_out(prediction: Prediction, out_of_fold: OutOfFold) -> Prediction:
@@ -227,19 +254,27 @@ def summary(model: TrainedModel, frame: pandas.DataFrame) -> list[str]:
     return aligned([line[:shown] for line in lines]).splitlines()
 
 
-def by_probability(frame: pandas.DataFrame, chosen: Collection[int] = ()) -> list[str]:
+def by_probability(frame: pandas.DataFrame, origins: Mapping[int, str]) -> list[str]:
     """How many held-out labels are right where the models were how sure; a line each.
 
     Args:
         frame: a ``table`` with the columns ``class_without_label`` and
             ``probability_without_label`` of models that did not learn the label.
-        chosen: nodes labelled for what a model predicts, which are not counted.
+        origins: where labels came from, by node. Those chosen for what a model predicts are not
+            counted. If enough of nodes drawn at random were held out, they alone are counted,
+            since they represent the nodes without a label best.
     """
     is_held_out = ~frame["class_without_label"].isin(["", UNKNOWN])
-    is_held_out &= ~frame["node"].isin([*chosen])
+    origin = frame["node"].map(origins)
+    is_held_out &= ~origin.isin(CHOSEN)
+    is_sampled = is_held_out & (origin == SAMPLED)
+    uses_sample = is_sampled.sum() >= ENOUGH
+    if uses_sample:
+        is_held_out = is_sampled
     is_free = (frame["given_label"] == "") & (frame["class"] != UNKNOWN)
     is_right = is_held_out & (frame["class_without_label"] == frame["given_label"])
-    lines = [["  probability", "nodes without a label", "held-out labels right"]]
+    judged = "labels of nodes drawn at random right" if uses_sample else "held-out labels right"
+    lines = [["  probability", "nodes without a label", judged]]
     upper = float("inf")
     for lower, name in BANDS.items():
         free = int((is_free & frame["probability"].between(lower, upper, "left")).sum())
@@ -250,7 +285,7 @@ def by_probability(frame: pandas.DataFrame, chosen: Collection[int] = ()) -> lis
         lines.append([f"  {name}", f"{free:,}", share])
         upper = lower
     head = "Predictions of known classes by their probability"
-    if (frame["class"] == UNKNOWN).any():
+    if (frame["class"] == UNKNOWN).any() and not uses_sample:
         head += " (fewer are right where nodes of unknown classes are among them)"
     return [f"{head}:", *aligned(lines).splitlines()]
 

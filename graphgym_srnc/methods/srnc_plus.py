@@ -43,6 +43,7 @@ from graphgym_srnc.methods.shared.plan import (
     UNDONE,
     UNUSUAL,
     UNUSUAL_OTHERS,
+    UNUSUAL_PRECISION,
     WEAK,
     Judged,
     Plan,
@@ -85,7 +86,8 @@ class SRNCPlus(ClusterMethod):
 
     New classifiers then learn the labels and the pseudo-labels :math:`\hat y = \arg\max Q_\Phi^v
     P_\theta^{1-v}` on the target (Eq. 9). :math:`P_\theta` is a log-linear mixture of the GNN, an
-    MLP on hop features and an MLP on features alone (:class:`Evidence`).
+    MLP on hop features, an MLP on features alone and, on one graph without ``batch_size``, a random
+    forest on features (:class:`Evidence`).
 
     Labels that the classifiers did not learn decide everything else (:class:`HeldOut`): the weights
     of the mixture, smoothing, whether there is an unknown class, and how many nodes are predicted
@@ -197,7 +199,7 @@ class SRNCPlus(ClusterMethod):
     @property
     def classifier(self) -> Encoder:  # type: ignore[override]  # other methods assign it
         """The GNN of the config."""
-        return self.evidence.encoders[0]
+        return self.evidence.gnn
 
     @property
     def validation(self) -> Validation:
@@ -263,7 +265,11 @@ class SRNCPlus(ClusterMethod):
         features = task.num_features
         batch = self.batch_size
         self.evidence = Evidence(
-            specs(self.encoder, features), features, task.num_outputs, (batch, self.fanout)
+            specs(self.encoder, features),
+            features,
+            task.num_outputs,
+            (batch, self.fanout),
+            with_forest=task.one_graph and not batch,
         )
         if task.open_set:
             sizes = known, features, known + self.spare, task.num_outputs, batch
@@ -472,7 +478,7 @@ class SRNCPlus(ClusterMethod):
 
     def call_unusual_unknown(self, judged: Judged, warning: str) -> dict[str, float]:
         """Predict nodes as unknown that are less certain than nearly all held-out nodes."""
-        self.change(unknown_share=self.unusual_rank(judged))
+        self.change(unknown_share=self.unusual_rank(judged), precision=UNUSUAL_PRECISION)
         self.count_kept(judged)
         self.episodes = min(self.episodes, 1)
         self.warnings[NO_UNKNOWN] = warning
@@ -859,7 +865,7 @@ class SRNCPlus(ClusterMethod):
     def votes(self, graph: Data) -> dict[str, tuple[float, Tensor]]:
         posteriors = self.evidence.log_posteriors(self.prepared(graph), self.num_classes).exp()
         used = self.evidence.used
-        kinds = [self.evidence.specs[number].kind for number in used]
+        kinds = [self.evidence.kinds[number] for number in used]
         return {kind: (weight, p) for kind, weight, p in zip(kinds, used.values(), posteriors)}
 
     def stages(self, graph: Data) -> dict[str, Tensor]:

@@ -347,10 +347,8 @@ def on_better(result: Result) -> str:
         f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
         f" p = {one['p_value']:.2g})."
     )
-    if kind == FOREST:
-        text += (
-            " No method here trains one. Train it with scikit-learn on the columns of your table."
-        )
+    if kind == FOREST and _has_forest(result):
+        text += " Train it with scikit-learn on the columns of your table."
     return text
 
 
@@ -361,7 +359,7 @@ def alternatives(result: Result) -> list[Alternative]:
     settings = {}
     if kind and kind != FOREST:
         settings = {"train.mode": "erm", "gnn.layer_type": BACKBONES.get(kind, kind)}
-    elif "homophily" in result["verdict"]["sentences"] and result["method"] != "srnc_plus":
+    elif not _has_forest(result) and (kind or "homophily" in result["verdict"]["sentences"]):
         settings = {"train.mode": "srnc_plus"}
     if settings:
         ending = "-".join(settings.values())
@@ -370,6 +368,11 @@ def alternatives(result: Result) -> list[Alternative]:
         purpose = "predicts unknown nodes without a clear sign of them"
         found.append(Alternative({"srnc_plus.abstain": "False"}, "unknown", purpose))
     return found
+
+
+def _has_forest(result: Result) -> bool:
+    """Whether the method of a run has a random forest among its classifiers."""
+    return str(result["method"]) == "srnc_plus"
 
 
 def abstains(result: Result) -> bool:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from graphgym_srnc import backbones
 from graphgym_srnc.backbones import Encoder, EncoderSpec, Graph, PerGraph
 from graphgym_srnc.backbones.sign import HopFeatures
+from graphgym_srnc.methods.shared.forest import Forest
 from graphgym_srnc.methods.shared.training import MakeOptimizer, Term, all_logits, fit_terms
 
 LOCAL_BATCH = 1024  # nodes per step of a classifier that reads no neighbours
@@ -22,9 +23,10 @@ class Evidence(nn.Module):
     .. math:: \log P(k) = \sum_m w_m \log P_m(k) + \text{const}
 
     Args:
-        specs: specification of each classifier, see :func:`specs`.
+        specs: specification of each network, see :func:`specs`.
         in_dim, out_dim: numbers of features and of classes.
         sizes: ``batch_size`` and ``fanout`` of the method.
+        with_forest: whether a random forest on features is the last classifier.
 
     Attributes:
         weight: :math:`w`, ``[M]``. Their sum is an inverse temperature.
@@ -33,26 +35,37 @@ class Evidence(nn.Module):
     weight: Tensor
 
     def __init__(
-        self, specs: Sequence[EncoderSpec], in_dim: int, out_dim: int, sizes: tuple[int, int]
+        self,
+        specs: Sequence[EncoderSpec],
+        in_dim: int,
+        out_dim: int,
+        sizes: tuple[int, int],
+        with_forest: bool = False,
     ) -> None:
         super().__init__()
         self.specs = list(specs)
         self.dims = (in_dim, out_dim)
         self.sizes = sizes
+        self.with_forest = with_forest
         self.networks = nn.ModuleList(backbones.build(spec, in_dim, out_dim) for spec in specs)
-        self.register_buffer("weight", torch.full((len(specs),), 1 / len(specs)))
+        self.kinds = [spec.kind for spec in specs]
+        if with_forest:
+            self.networks.append(Forest(out_dim))
+            self.kinds.append(Forest.kind)
+        count = len(self.kinds)
+        self.register_buffer("weight", torch.full((count,), 1 / count))
         self.cached = PerGraph()
         self.register_load_state_dict_post_hook(_forget_logits)
 
     @property
-    def encoders(self) -> list[Encoder]:
-        """The classifiers; the first is the GNN."""
-        return [cast(Encoder, network) for network in self.networks]
+    def gnn(self) -> Encoder:
+        """The GNN of the config."""
+        return cast(Encoder, self.networks[0])
 
     def untrained(self) -> Evidence:
         """New classifiers of the same specifications, with the same weights."""
-        evidence = Evidence(self.specs, *self.dims, self.sizes).to(self.weight.device)
-        evidence.weight.copy_(self.weight)
+        evidence = Evidence(self.specs, *self.dims, self.sizes, self.with_forest)
+        evidence.to(self.weight.device).weight.copy_(self.weight)
         return evidence
 
     def find_hop_features(self, graph: Graph) -> None:
@@ -68,7 +81,7 @@ class Evidence(nn.Module):
     @property
     def _mlp(self) -> int:
         """Number of the MLP on features alone."""
-        return [spec.kind for spec in self.specs].index("mlp")
+        return self.kinds.index("mlp")
 
     def by_features(self, graph: Graph) -> Tensor:
         """Log posterior of the MLP on features alone, ``[V, out_dim]``."""
@@ -78,7 +91,11 @@ class Evidence(nn.Module):
         """Logits of all nodes by a classifier, ``[V, out_dim]``, computed once after training."""
         found = self.cached.setdefault(graph, {})
         if number not in found:
-            found[number] = all_logits(self.encoders[number], graph, self.sizes[0])
+            network = self.networks[number]
+            if isinstance(network, Forest):
+                found[number] = network.logits(graph)
+            else:
+                found[number] = all_logits(cast(Encoder, network), graph, self.sizes[0])
         return found[number]
 
     def favour_features(self, share: float) -> None:
@@ -90,8 +107,7 @@ class Evidence(nn.Module):
     @property
     def figures(self) -> dict[str, float]:
         """The weights by kind of classifier, for the record of a run."""
-        weights = zip(self.specs, self.weight.tolist())
-        return {f"weight_{spec.kind}": weight for spec, weight in weights}
+        return {f"weight_{kind}": w for kind, w in zip(self.kinds, self.weight.tolist())}
 
     @property
     def used(self) -> dict[int, float]:
@@ -106,11 +122,12 @@ class Evidence(nn.Module):
         make_optimizer: MakeOptimizer,
         until_converged: bool,
     ) -> dict[str, float]:
-        """Train the classifiers on cross-entropies, and return the mean of their last losses."""
+        """Train the classifiers on cross-entropies; return the mean last losses of networks."""
         figures: dict[str, float] = {}
         self.cached.clear()
-        used = [self.encoders[number] for number in self.used]
-        for network in used:
+        used = [self.networks[number] for number in self.used]
+        networks = [cast(Encoder, one) for one in used if not isinstance(one, Forest)]
+        for network in networks:
             optimizer = make_optimizer(network.parameters())
             batch_size, fanout = self.sizes
             if network.local:
@@ -125,7 +142,10 @@ class Evidence(nn.Module):
                 until_converged=until_converged,
             )
             for name, loss in losses.items():
-                figures[name] = figures.get(name, 0.0) + loss / len(used)
+                figures[name] = figures.get(name, 0.0) + loss / len(networks)
+        for forest in used:
+            if isinstance(forest, Forest):
+                forest.fit(terms)
         return figures
 
     def log_posteriors(self, graph: Graph, num_classes: int) -> Tensor:
