@@ -118,7 +118,10 @@ class Forest(nn.Module):
         node = self.roots.expand(len(x), -1)
         for _ in range(DEPTH):
             is_larger = x.gather(1, self.feature[node]) > self.threshold[node]
+            before = node
             node = self.branches[node, is_larger.long()]
+            if torch.equal(node, before):
+                break
         mean = F.embedding_bag(node, self.posterior, mode="mean")
         trees = len(self.roots)
         return ((trees * mean + PRIOR / self.out_dim) / (trees + PRIOR)).log()
