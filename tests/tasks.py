@@ -197,9 +197,10 @@ def tiny_estimator(name: str, **changes) -> api.Estimator:
 class Known(nn.Module):
     """Classifiers with given log posteriors ``[M, V, N]``."""
 
-    def __init__(self, log_p: torch.Tensor) -> None:
+    def __init__(self, log_p: torch.Tensor, with_forest: bool = False) -> None:
         super().__init__()
         self.log_p = log_p
+        self.with_forest = with_forest
         self.register_buffer("weight", torch.full((len(log_p),), 1 / len(log_p)))
 
     def log_posteriors(self, graph, num_classes: int) -> torch.Tensor:

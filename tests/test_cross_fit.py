@@ -77,6 +77,26 @@ def test_probabilities_of_held_out_labels_are_as_large_as_their_accuracy(flat):
     assert out.log_p.logsumexp(1).abs().max() < 1e-5
 
 
+@pytest.mark.parametrize("sharpness, is_used", [(4.0, True), (0.3, False), (0.0, False)])
+def test_a_forest_takes_part_if_it_makes_labels_clearly_likelier(sharpness, is_used):
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.randint(3, (200,), generator=draw)
+    signal = torch.nn.functional.one_hot(labels, 3).float()
+    log_p = torch.randn(3, 200, 3, generator=draw)
+    log_p[:2] += signal
+    log_p[2] += sharpness * signal
+    log_p = log_p.log_softmax(2)
+    nodes = torch.arange(200)
+    found = {}
+    for count, with_forest in ((3, True), (3, False), (2, False)):
+        fold = Fold(Known(log_p[:count], with_forest), nodes[:0], labels[:0], nodes, labels)
+        found[count, with_forest] = HeldOut([fold], None, 3).weight
+    if is_used:
+        assert torch.equal(found[3, True], found[3, False]) and found[3, True][2] > 0.1
+    else:
+        assert torch.equal(found[3, True][:2], found[2, False]) and found[3, True][2] == 0
+
+
 def test_ranks_among_nodes_of_some_classes():
     found = held_out()
     scores = [torch.rand(40, generator=torch.Generator().manual_seed(k)) for k in range(2)]

@@ -544,6 +544,9 @@ def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monk
             in record.warnings[NO_UNKNOWN]
         )
         assert len(record.history) == 2  # one iteration
+        pool = task.pool[unknown[task.pool]]
+        posterior = method.posterior(method.predict(task.target)[pool])
+        assert float(posterior[:, -1].mean()) == pytest.approx(0.5, abs=0.01)
 
 
 def test_without_such_nodes_held_out_labels_bound_the_confidence(monkeypatch):
@@ -682,7 +685,9 @@ def test_a_class_with_one_label_does_not_spoil_the_ranks():
 
 
 def test_labels_without_any_information_give_finite_scores(monkeypatch):
-    monkeypatch.setattr(cross_fit, "log_linear_weights", lambda p, y: torch.full((4,), 0.01 / 4))
+    monkeypatch.setattr(
+        cross_fit, "log_linear_weights", lambda p, y: torch.full((len(p),), 0.01 / len(p))
+    )
     task = without_validation(masked_task(num_nodes=300, num_features=40))
     method = started(task, steps=5)
     logits = method.known_logits(task.target)

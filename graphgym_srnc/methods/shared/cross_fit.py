@@ -6,16 +6,18 @@ from typing import Callable, NamedTuple, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from graphgym_srnc.backbones import Graph
 from graphgym_srnc.losses.mixture import log_linear_weights
 from graphgym_srnc.losses.prior import black_box_weights, shares_differ
 from graphgym_srnc.methods.shared.evidence import Evidence
-from graphgym_srnc.methods.shared.validation import OutOfFold, calibrated
+from graphgym_srnc.methods.shared.validation import OutOfFold, calibrated, is_better
 
 FOLDS = 5  # number of parts of the labels that are held out in turn
 MAX_HELD_OUT = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
 MAX_ON_SOURCE = 100  # the same between two graphs, where labels of the source decide less
+CLEAR = 2.0  # standard errors by which a forest must make held-out labels likelier
 
 
 class Fold(NamedTuple):
@@ -98,7 +100,8 @@ class HeldOut:
         num_known: number of known classes :math:`N`.
 
     Attributes:
-        weight: weights of the mixture with the largest likelihood, ``[M]``.
+        weight: weights of the mixture with the largest likelihood, ``[M]``, that of a forest only
+            if it is clearly of use.
         labels: classes of all held-out nodes, ``[m]``, in the order of the folds.
         parts: log posteriors of the held-out nodes by each classifier, ``[M, m, N]``.
         log_p: log posteriors of all nodes by each fold, ``[V, N]``.
@@ -110,7 +113,7 @@ class HeldOut:
         self.labels = torch.cat([fold.held_out_labels for fold in folds])
         parts = [fold.evidence.log_posteriors(graph, num_known) for fold in folds]
         self.parts = torch.cat([part[:, fold.held_out] for part, fold in zip(parts, folds)], 1)
-        self.weight = log_linear_weights(self.parts, self.labels)
+        self.weight = _weights(self.parts, self.labels, folds[0].evidence.with_forest)
         for fold in folds:
             fold.evidence.weight.copy_(self.weight)
         self.log_p = [fold.evidence.log_posterior(graph, num_known) for fold in folds]
@@ -172,3 +175,23 @@ class HeldOut:
         confusion.index_put_((predicted, self.labels), one, accumulate=True)
         ratio = black_box_weights(confusion / len(self.labels), shares)
         return ratio.clamp(min=1e-12)  # their sum is a divisor
+
+
+def _weights(parts: Tensor, labels: Tensor, with_forest: bool) -> Tensor:
+    """Weights ``[M]`` of classifiers; 0 of a forest, the last one, unless it is clearly of use.
+
+    Where a forest is of no use, its small weight would still blur the ranking of unknown nodes.
+    """
+    every = log_linear_weights(parts, labels)
+    if not with_forest:
+        return every
+    others = log_linear_weights(parts[:-1], labels)
+    likelier = _log_likelihood(parts, every, labels)
+    likely = _log_likelihood(parts[:-1], others, labels)
+    return every if is_better(likelier, likely, errors=CLEAR) else F.pad(others, (0, 1))
+
+
+def _log_likelihood(parts: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+    """Log probability ``[m]`` of labels by a mixture of log posteriors ``[M, m, N]``."""
+    log_p = calibrated(torch.tensordot(weight, parts, 1), labels)
+    return log_p.gather(1, labels[:, None])[:, 0]
