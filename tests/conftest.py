@@ -215,12 +215,10 @@ def few_steps():
     """In this process, cluster GNNs learn modularity alone for few steps, and forests are small."""
     from graphgym_srnc.methods import srnc
     from graphgym_srnc.methods.shared import forest, label_density
-    from graphgym_srnc.train import held_out
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(srnc, "PRETRAIN_STEPS", 40)
         patch.setattr(label_density, "STEPS", 20)
-        patch.setattr(held_out, "TREES", 10)
         patch.setattr(forest, "TREES", 10)
         yield
 

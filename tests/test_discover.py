@@ -54,6 +54,7 @@ from graphgym_srnc.own.discover.words import (
     contrast,
     described,
     log_odds,
+    shared_values,
     shown_node,
     typical_numbers,
     typical_words,
@@ -663,13 +664,19 @@ def test_a_cluster_of_one_value_of_a_category_is_told(graph):
     value = (graph.y[:, None] >= 4).float()
     mixed = Data(x=torch.cat([value, 1 - value, graph.x], 1), edge_index=graph.edge_index)
     columns = ["type=new", "type=old", *(f"word{k}" for k in range(60))]
+    names = Names(words=columns)
     label = torch.where(graph.y < 3, graph.y, -1)
-    found = analysis.analyse(
-        mixed, posterior_of(graph), Names(words=columns), "abc", label=label, num_new=2
-    )
+    found = analysis.analyse(mixed, posterior_of(graph), names, "abc", label=label, num_new=2)
     told = [line for line in found.lead if "type=new" in line]
     assert told and all("No labelled nodes have it." in line for line in told)
     assert not any("type=old" in line for line in found.lead)
+    # A cluster with few of the nodes that have the value is no such cluster.
+    common = mixed.clone()
+    common.x[: len(value) // 2, 0] = 1
+    groups = [torch.nonzero(graph.y == 5).ravel().numpy()]
+    for x, told_values in ((mixed.x, {"type=new"}), (common.x, set())):
+        values = shared_values(sp.csr_array(x.numpy()), groups, label.numpy(), names)
+        assert {*values[0]} == told_values
 
 
 def test_log_odds_by_hand():
@@ -1137,7 +1144,7 @@ def test_a_run_that_abstains_still_has_candidates(tmp_path, monkeypatch, unchang
     assert main(["discover", "results/few", "--out", "few.html", "--nodes", "few.csv"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
     evidence = r"The labels give no significant evidence .* \(p = 0\.\d+; .*\)\. "
-    assert re.fullmatch(evidence + "6 labels may not show a class below 54 % of all nodes.", first)
+    assert re.fullmatch(evidence + "6 labels may not show a class below 54 % .*", first)
     said = "The model predicts no node as unknown. Candidates for new classes: "
     assert second.startswith(said) and "unusually few labels" in second
     page = (tmp_path / "few.html").read_text()

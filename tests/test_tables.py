@@ -373,10 +373,17 @@ def test_numbers_of_labelled_nodes_that_differ_are_told(tmp_path):
     assert told(np.random.default_rng(0).permutation(label)) == []
 
 
+def test_a_question_mark_is_no_category(split_free):
+    nodes, links = split_free
+    lands = ["?", "DE", "FR", "DE", "FR", "DE", "FR", "DE"]
+    made, told = make_graph(node_table(nodes, land=lands), links, categories=["land"])
+    assert "land=?" not in made.words and "land: 1 cell read as empty: '?'" in told
+
+
 def test_numbers_and_categories_are_shown_below_the_text_of_a_node(split_free):
     nodes, links = split_free
     made, _ = make_graph(nodes, links, numbers=["size"], categories=["land"])
-    assert made.texts[:2] == ["size 1, land DE", "size 2.5, land FR"]
+    assert made.texts[:2] == ["land DE, size 1", "land FR, size 2.5"]
     made, _ = make_graph(nodes, links, numbers=["size"], text=["title"])
     assert made.texts[:2] == [f"{TITLES[0]}\nsize 1", f"{TITLES[1]}\nsize 2.5"]
     sizes = ["1992.021917808219", "", "-0.000123456789", "1234567.25", "5.0", "1", "2", "3"]

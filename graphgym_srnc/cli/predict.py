@@ -38,7 +38,7 @@ WITHOUT_LABEL = {
 
 ON_NEW_LABEL = (
     f"Fill in the column {NEW_LABEL} to correct a label, or repeat one to confirm it"
-    " (unknown = no label)."
+    " (unknown = remove the label)."
 )
 TRAIN = "Then train with your labels:"
 

@@ -36,6 +36,7 @@ SHORT = 300  # mean letters of a text up to which parts of words are features, t
 LARGE = 100_000  # nodes from which parts of words and ranges of numbers take too long
 BLOCK = 10_000  # texts between two steps of progress
 LARGEST = 1e100  # numbers below it have a finite variance
+NO_CATEGORY = EMPTY | {"?"}  # the same for a missing category
 LEAST_MISSING = 2  # empty cells of a column of numbers from which a feature marks them
 LEAST_KNOWN = 10  # numbers of a column whose mean is compared with that of a recipe
 FAR = 10  # standard deviations from which a number is far from those of a recipe
@@ -307,7 +308,7 @@ def on_nearly_numbers(table: pandas.DataFrame, names: Sequence[str]) -> list[str
 
 def present(cells: Sequence[str], role: str = "categories") -> list[str]:
     """Cells of categories or numbers, empty in the place of each word for a missing one."""
-    missing = NO_NUMBER if role == "numbers" else EMPTY
+    missing = NO_NUMBER if role == "numbers" else NO_CATEGORY
     return ["" if cell.lower() in missing else cell for cell in cells]
 
 

@@ -35,7 +35,7 @@ from graphgym_srnc.data.look import KINDS, Given, Look, Nodes, Options
 from graphgym_srnc.errors import InputError, option
 
 DECIMALS = re.compile(r"[+-]?\d+\.\d+")
-SHOWN = 10  # columns whose values are shown of a node
+VALUES = 20  # columns whose values are shown of a node
 MOST_OTHERS = 0.5  # share of the cells of a column of web addresses that may be something else
 
 
@@ -143,12 +143,14 @@ def _shown(written: list[str] | None, values: list[str] | None) -> list[str] | N
 
 
 def _own_values(nodes: Nodes, commas: Collection[str]) -> list[str] | None:
-    """The numbers and categories of each node in one line; None if there are no such columns.
+    """The categories and numbers of each node in one line; None if there are no such columns.
+
+    Categories come first, since their words tell most to a reader.
 
     ``commas`` are columns whose commas are known to be decimal.
     """
     numbers = nodes.uses["numbers"]
-    names = [*numbers, *nodes.uses["categories"]][:SHOWN]
+    names = [*nodes.uses["categories"], *numbers][:VALUES]
     if not names:
         return None
     cells = []

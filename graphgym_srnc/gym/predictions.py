@@ -285,7 +285,7 @@ def by_probability(frame: pandas.DataFrame, origins: Mapping[int, str]) -> list[
         lines.append([f"  {name}", f"{free:,}", share])
         upper = lower
     head = "Predictions of known classes by their probability"
-    if (frame["class"] == UNKNOWN).any() and not uses_sample:
+    if "p_known" in frame and not uses_sample:
         head += " (fewer are right where nodes of unknown classes are among them)"
     return [f"{head}:", *aligned(lines).splitlines()]
 

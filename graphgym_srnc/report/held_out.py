@@ -36,7 +36,7 @@ NAMES = {  # keys of train.held_out, whose import takes seconds, and kinds of cl
     "sign": "MLP on features and hop means",
 }
 BACKBONES = {"linear": "mlp", "linear_hops": "sign"}  # of the GNN that reads what a control reads
-FOREST = "forest"  # the control that no backbone is like
+FOREST = "forest"  # the simpler model that no backbone is like
 
 
 class Alternative(NamedTuple):
@@ -347,7 +347,7 @@ def on_better(result: Result) -> str:
         f"warning: {name_of(kind)} is significantly better on these labels (McNemar test,"
         f" p = {one['p_value']:.2g})."
     )
-    if kind == FOREST and _has_forest(result):
+    if kind == FOREST:
         text += " Train it with scikit-learn on the columns of your table."
     return text
 
@@ -359,7 +359,7 @@ def alternatives(result: Result) -> list[Alternative]:
     settings = {}
     if kind and kind != FOREST:
         settings = {"train.mode": "erm", "gnn.layer_type": BACKBONES.get(kind, kind)}
-    elif not _has_forest(result) and (kind or "homophily" in result["verdict"]["sentences"]):
+    elif "homophily" in result["verdict"]["sentences"] and result["method"] != "srnc_plus":
         settings = {"train.mode": "srnc_plus"}
     if settings:
         ending = "-".join(settings.values())
@@ -368,11 +368,6 @@ def alternatives(result: Result) -> list[Alternative]:
         purpose = "predicts unknown nodes without a clear sign of them"
         found.append(Alternative({"srnc_plus.abstain": "False"}, "unknown", purpose))
     return found
-
-
-def _has_forest(result: Result) -> bool:
-    """Whether the method of a run has a random forest among its classifiers."""
-    return str(result["method"]) == "srnc_plus"
 
 
 def abstains(result: Result) -> bool:

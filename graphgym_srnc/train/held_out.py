@@ -11,6 +11,7 @@ from scipy import sparse
 from torch import Tensor
 
 from graphgym_srnc.backbones import Graph, Sparse
+from graphgym_srnc.backbones.scaling import scaled_features
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.core.text import listed
 from graphgym_srnc.data.describe import known_names
@@ -21,15 +22,13 @@ from graphgym_srnc.methods.shared.validation import OutOfFold
 LINEAR = "linear"
 LINEAR_ON_HOPS = "linear_hops"
 FOREST = "forest"
-"""Names of the controls: logistic regression on features, and on these beside their hop means, and
-a random forest on features."""
+"""Names of the controls: logistic regression on features, and on these beside their hop means; and
+of the random forest of a mixture."""
 
 SIGNIFICANT = 0.01  # p-value below which probabilities are too high
 FEW = 5  # number of held-out labels from which a class is judged
 INVERSE_PENALTY = 10.0  # of the linear controls, whose classes have equal total weight
 MAX_ENTRIES = 20_000_000  # numbers that a linear control reads, above which it is left out
-TREES = 200  # of the forest, which reads features that are numbers
-MAX_COLUMNS = 300  # features above which there is none
 
 
 def judge(
@@ -86,6 +85,8 @@ def judge(
     found = found.at(~excluded & ~apart)
     correct = found.correct
     alone = {} if found.gnn is None else {method.encoder.kind: found.gnn}
+    if found.forest is not None:
+        alone[FOREST] = found.forest
     if with_controls:
         alone |= controls(method.prepared(task.source), task, found)
     total = len(correct)
@@ -244,10 +245,8 @@ def controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[str, Te
     """1 where a control predicts a held-out label, else 0, ``[m]``, by its name.
 
     It learns the labels that the models of each fold learned. A control that would read too many
-    numbers is left out, and all are if a fold has labels of one class only. The forest reads
-    features that are stored dense, which are numbers.
+    numbers is left out, and all are if a fold has labels of one class only.
     """
-    from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
     train = task.train[~torch.isin(task.train, held_out.nodes)]
@@ -266,7 +265,6 @@ def controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[str, Te
     for name, model, x in (
         (LINEAR, linear, _own_features(graph, learned)),
         (LINEAR_ON_HOPS, linear, _with_hop_means(graph, learned)),
-        (FOREST, RandomForestClassifier(TREES, random_state=0), _numbers(graph, learned)),
     ):
         if x is not None:
             right = (_predicted(model, x, y, folds) == y)[fold >= 0]
@@ -289,18 +287,17 @@ def _predicted(
     return predicted
 
 
-def _numbers(graph: Graph, nodes: Tensor) -> np.ndarray | None:
-    """Features of nodes that are stored dense; None if they are not, or too many."""
-    if isinstance(graph.x, Sparse) or graph.num_features > MAX_COLUMNS:
-        return None
-    return graph.x[nodes].cpu().numpy()
-
-
 def _own_features(graph: Graph, nodes: Tensor) -> sparse.csr_array | None:
-    """Features of nodes; None if too many of them are not zero."""
-    rows = graph.x[nodes]
+    """Features of nodes; None if too many of them are not zero.
+
+    Their rows are not scaled, and columns that vary by more than 1 are divided by their deviation.
+    """
+    rows = scaled_features(graph.data.x, "none")[nodes]
     x = rows.matrix if isinstance(rows, Sparse) else sparse.csr_array(rows.cpu().numpy())
-    return x if x.nnz <= MAX_ENTRIES else None
+    if x.nnz > MAX_ENTRIES:
+        return None
+    variance = (x * x).mean(0) - x.mean(0) ** 2
+    return x @ sparse.diags_array(1 / np.sqrt(variance.clip(1)))
 
 
 def _with_hop_means(graph: Graph, nodes: Tensor) -> np.ndarray | None:

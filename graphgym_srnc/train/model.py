@@ -356,7 +356,9 @@ def _read_out_of_fold(state: Mapping[str, Tensor], num_known: int) -> OutOfFold 
     found = OutOfFold(**fields)
     ids = torch.empty(len(found.nodes), dtype=torch.long)
     log_p = torch.empty(len(ids), num_known)
-    blank = OutOfFold(ids, ids, ids, log_p, torch.empty(()), torch.empty(len(ids)))
+    right = torch.empty(len(ids))
+    forest = None if found.forest is None else right
+    blank = OutOfFold(ids, ids, ids, log_p, torch.empty(()), right, forest)
     parts = (filter(torch.is_tensor, part) for part in (found, blank))
     kinds = [[(value.dtype, value.shape) for value in part] for part in parts]
     if kinds[0] != kinds[1] or found.log_p.isnan().any() or not found.kept.isfinite():

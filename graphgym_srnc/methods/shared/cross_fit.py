@@ -138,8 +138,13 @@ class HeldOut:
             torch.arange(len(sizes)).repeat_interleave(sizes).to(self.labels.device),
             calibrated(self.held_out(log_p), self.labels),
             torch.tensor(1.0),
-            (self.parts[0].argmax(1) == self.labels).float(),
+            self._right(0),
+            self._right(-1) if self.folds[0].evidence.with_forest else None,
         )
+
+    def _right(self, number: int) -> Tensor:
+        """1 where one classifier predicts a held-out label, else 0, ``[m]``."""
+        return (self.parts[number].argmax(1) == self.labels).float()
 
     def ranks(
         self, scores: Sequence[Tensor], pool: Tensor, classes: Tensor | None = None

@@ -60,9 +60,9 @@ NOTHING_TO_TEST = (
 )
 TOO_SMALL = "detectable share"  # code of the next warning
 DETECTABLE = (
-    "{:,} labels may not show an unknown class that has less than about {:.0f} % of the nodes, or"
-    " that is much like a known class. If you know that there is one, set `abstain=False`, or label"
-    " some of its nodes for validation."
+    "{:,} labels may not show an unknown class that has less than about {:.0f} % of the nodes, nor"
+    " a larger one that is much like a known class. If you know that there is one, set"
+    " `abstain=False`, or label some of its nodes for validation."
 )
 
 

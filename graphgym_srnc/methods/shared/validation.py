@@ -22,7 +22,7 @@ class OutOfFold(NamedTuple):
         fold: number of the part of the labels that a node was held out with, ``[m]``.
         log_p: log posteriors over the known classes, ``[m, N]``.
         kept: share of the correctly predicted nodes that are not predicted as unknown, ``[]``.
-        gnn: 1 where the GNN of a mixture alone predicts the class, else 0, ``[m]``.
+        gnn, forest: 1 where this classifier of a mixture alone predicts the class, else 0, ``[m]``.
     """
 
     nodes: Tensor
@@ -31,6 +31,7 @@ class OutOfFold(NamedTuple):
     log_p: Tensor
     kept: Tensor
     gnn: Tensor | None = None
+    forest: Tensor | None = None
 
     @property
     def correct(self) -> Tensor:
@@ -51,6 +52,7 @@ class OutOfFold(NamedTuple):
             self.log_p[mask],
             self.kept,
             None if self.gnn is None else self.gnn[mask],
+            None if self.forest is None else self.forest[mask],
         )
 
 

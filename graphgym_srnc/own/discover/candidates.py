@@ -66,7 +66,8 @@ class Evidence(NamedTuple):
             return said
         least = 100 * least_detectable_share(self.labels, SIGNIFICANT / TESTS)
         return (
-            f"{said} {self.labels:,} labels may not show a class below {least:.0f} % of all nodes."
+            f"{said} {self.labels:,} labels may not show a class below {least:.0f} % of all nodes,"
+            " nor a larger one that is much like a known class."
         )
 
 

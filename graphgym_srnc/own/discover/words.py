@@ -31,6 +31,7 @@ MOST_EMPTY = 0.5  # share of empty cells of a group above which a number has no 
 SD = "SD"  # unit of a number whose own unit is unknown
 NEARLY_ALL = 0.9  # share of a cluster that has a value of a category, to be told
 MOST_OF_ALL = 0.5  # share of all nodes that may have it
+PART_OF_VALUE = 0.25  # share of the nodes with the value that must be in the cluster
 RARITY = 1.5  # power of the inverse node frequency of a word in the order of words
 TELLING = 8  # letters of a category from which it is shown without the name of its column
 MOST_IN_NAME = 4  # words of the name of a feature
@@ -122,7 +123,9 @@ def described(x: Matrix, names: Names) -> tuple[Matrix, Names]:
 def shared_values(
     x: Matrix, groups: Sequence[np.ndarray], label: np.ndarray, names: Names
 ) -> list[dict[str, tuple[float, int]]]:
-    """Values of categories that nearly all nodes of a group have, and at most half of all nodes.
+    """Values of categories that nearly all nodes of a group have, and few others.
+
+    At most half of all nodes have them, and at least a quarter of these are in the group.
 
     Args:
         x: features, ``[V, F]``.
@@ -144,7 +147,8 @@ def shared_values(
     found = []
     for nodes in groups:
         share = has_value[nodes].mean(0)
-        best = np.flatnonzero(is_rare & (share >= NEARLY_ALL))
+        is_part = has_value[nodes].sum(0) >= PART_OF_VALUE * has_value.sum(0)
+        best = np.flatnonzero(is_rare & is_part & (share >= NEARLY_ALL))
         values = {every[columns[k]]: (float(share[k]), int(labelled[k])) for k in best}
         found.append(values)
     return found
