@@ -388,6 +388,7 @@ def test_no_node_is_unknown_if_the_labels_show_no_sign_of_it(unseen, validated, 
     assert p_value > 0.05 and not method.plan.finds_unknown and not called.any()
     sign = "no significant" if p_value > 0.2 else "only a weak"
     assert sign in record.warnings[NO_UNKNOWN]
+    assert ("four seeds" in record.warnings[NO_UNKNOWN]) == (p_value <= 0.5)
     assert "`abstain=False`" in record.warnings["detectable share"]
     p = method.posterior(method.predict(task.target))
     assert p[:, 6].max() < 1e-6 and torch.allclose(p.sum(1), torch.ones(len(p)).double())

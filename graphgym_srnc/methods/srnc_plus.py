@@ -37,6 +37,7 @@ from graphgym_srnc.methods.shared.plan import (
     NOT_ADAPTED,
     NOT_ITERATED,
     NOTHING_TO_TEST,
+    ON_OTHER_SEEDS,
     SIGNIFICANT,
     TESTS,
     TOO_SMALL,
@@ -44,6 +45,7 @@ from graphgym_srnc.methods.shared.plan import (
     UNUSUAL,
     UNUSUAL_OTHERS,
     UNUSUAL_PRECISION,
+    VARIES,
     WEAK,
     Judged,
     Plan,
@@ -517,6 +519,8 @@ class SRNCPlus(ClusterMethod):
         sign = "no significant" if plan.p_value > WEAK else "only a weak"
         least = least_detectable_share(plan.tested, SIGNIFICANT / TESTS)
         self.warnings[NO_UNKNOWN] = NO_SIGN.format(sign, plan.p_value)
+        if plan.p_value <= VARIES:
+            self.warnings[NO_UNKNOWN] += ON_OTHER_SEEDS
         self.warnings[TOO_SMALL] = DETECTABLE.format(plan.tested, 100 * least)
 
     def test_homophily(self, held_out: HeldOut) -> dict[str, float]:

@@ -40,6 +40,11 @@ NO_SIGN = (
     "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: at most 0.05), so no"
     " node is predicted as unknown."
 )
+VARIES = 0.5  # p-value up to which another division of the labels may give a clear sign
+ON_OTHER_SEEDS = (
+    " p depends on how labels are divided at random: on one table it was 0.005 to 0.33 with four"
+    " seeds."
+)
 UNUSUAL = 0.05  # least share of the nodes that labels were drawn from below the threshold
 UNUSUAL_PRECISION = 0.5
 """Share of these nodes that are of an unknown class: 38, 44, 64 and 72 % in four tables."""
