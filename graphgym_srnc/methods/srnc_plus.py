@@ -88,8 +88,8 @@ class SRNCPlus(ClusterMethod):
 
     New classifiers then learn the labels and the pseudo-labels :math:`\hat y = \arg\max Q_\Phi^v
     P_\theta^{1-v}` on the target (Eq. 9). :math:`P_\theta` is a log-linear mixture of the GNN, an
-    MLP on hop features, an MLP on features alone and, on one graph without ``batch_size``, a random
-    forest on features (:class:`Evidence`).
+    MLP on hop features, an MLP on features alone and, without ``batch_size``, a random forest on
+    features (:class:`Evidence`).
 
     Labels that the classifiers did not learn decide everything else (:class:`HeldOut`): the weights
     of the mixture, smoothing, whether there is an unknown class, and how many nodes are predicted
@@ -271,7 +271,7 @@ class SRNCPlus(ClusterMethod):
             features,
             task.num_outputs,
             (batch, self.fanout),
-            with_forest=task.one_graph and not batch,
+            with_forest=not batch,
         )
         if task.open_set:
             sizes = known, features, known + self.spare, task.num_outputs, batch
