@@ -30,7 +30,7 @@ def test_it_predicts_as_the_trees_of_scikit_learn(is_sparse):
     if is_sparse:
         x = x.where(torch.rand(x.shape, generator=torch.Generator().manual_seed(0)) < 0.1, 0.0)
     nodes = torch.arange(0, 400, 2)
-    forest = Forest(5)
+    forest = Forest(6, 5)
     graph = graph_of(x.to_sparse_coo().coalesce() if is_sparse else x)
     forest.fit([Term("source", graph, nodes, y[nodes])])
 
@@ -44,7 +44,7 @@ def test_it_predicts_as_the_trees_of_scikit_learn(is_sparse):
 def test_it_reads_numbers_before_rows_are_scaled():
     x, y = numbers()
     nodes = torch.arange(0, 400, 2)
-    forest = Forest(4)
+    forest = Forest(6, 4)
     forest.fit([Term("source", graph_of(x), nodes, y[nodes])])
     longer = x * torch.linspace(1, 2, 400)[:, None]
     rest = torch.arange(1, 400, 2)
@@ -57,7 +57,7 @@ def test_terms_weigh_the_same_whatever_their_size():
     few, many = torch.arange(20), torch.arange(20, 420)
     labels = torch.zeros(20, dtype=torch.long), torch.ones(400, dtype=torch.long)
     graph = graph_of(x)
-    forest = Forest(2)
+    forest = Forest(1, 2)
     forest.fit([Term("labels", graph, few, labels[0]), Term("pseudo", graph, many, labels[1])])
     assert float(forest.logits(graph)[0].exp()[0]) == pytest.approx(0.5, abs=0.1)
 
@@ -67,7 +67,7 @@ def test_it_reads_the_features_that_most_nodes_have(monkeypatch):
     x, y = numbers()
     x[::2, 0] = 0
     x[::3, 3:] = 0
-    forest = Forest(4)
+    forest = Forest(6, 4)
     forest.fit([Term("source", graph_of(x), torch.arange(400), y)])
     assert forest.columns.tolist() == [1, 2]
 
@@ -75,8 +75,14 @@ def test_it_reads_the_features_that_most_nodes_have(monkeypatch):
 def test_a_loaded_forest_predicts_the_same():
     x, y = numbers()
     graph = graph_of(x)
-    forest = Forest(4)
+    forest = Forest(6, 4)
     forest.fit([Term("source", graph, torch.arange(300), y[:300])])
-    other = Forest(4)
+    other = Forest(6, 4)
     other.load_state_dict(forest.state_dict())
     assert torch.equal(other.logits(graph), forest.logits(graph))
+    for name in ("roots", "branches", "feature", "columns"):
+        for wrong in (-1, 10**9):
+            state = {key: value.clone() for key, value in forest.state_dict().items()}
+            state[name].view(-1)[-1] = wrong
+            with pytest.raises(ValueError, match="random forest"):
+                other.load_state_dict(state)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 from scipy.special import softmax
-from scipy.stats import chisquare, kstest, norm
+from scipy.stats import chi2, kstest, norm
 from tasks import synthetic_task, tiny_method
 
 from graphgym_srnc.errors import InputError
@@ -264,20 +264,34 @@ def test_a_rank_of_weight_two_counts_as_two():
     assert unknown_evidence(ranks, 3 * weight, correct) == pytest.approx(found)
 
 
-@pytest.mark.parametrize("counts", [(50, 30, 20), (58, 30, 12), (70, 18, 12), (0, 0, 100)])
-def test_shares_differ_as_by_the_chi_squared_test(counts):
-    shares = np.array([0.5, 0.3, 0.2])
-    p = chisquare(counts, shares * 100).pvalue
-    assert shares_differ(torch.tensor(counts), torch.from_numpy(shares)) == (p < 0.01)
+@pytest.mark.parametrize("accuracy", [0.6, 0.9])
+def test_equal_shares_seldom_differ_and_others_do(accuracy):
+    """Labels of equally many nodes of each class, against pools with and without these shares."""
+    classes, each = 5, 20
+    draw = np.random.default_rng(0)
+    error = np.full((classes, classes), (1 - accuracy) / (classes - 1))
+    np.fill_diagonal(error, accuracy)
+    rates = []
+    for prior in (np.full(classes, 0.2), np.array([0.1, 0.1, 0.15, 0.25, 0.4])):
+        shares = torch.from_numpy(error @ prior)
+        found = []
+        for _ in range(400):
+            confusion = np.stack([draw.multinomial(each, error[:, k]) for k in range(classes)], 1)
+            found.append(shares_differ(torch.from_numpy(confusion), shares))
+        rates.append(np.mean(found))
+    assert rates[0] < 0.08 and rates[1] > 0.7
 
 
-@pytest.mark.parametrize("counts", [(60, 36, 4, 0), (46, 36, 9, 9), (40, 50, 5, 5), (28, 64, 4, 4)])
-def test_rare_classes_are_pooled_with_the_most_frequent_one(counts):
-    shares = torch.tensor([0.6, 0.36, 0.03, 0.01])
-    pooled = counts[0] + counts[2] + counts[3], counts[1]
-    p = chisquare(pooled, [64, 36]).pvalue
-    assert shares_differ(torch.tensor(counts), shares) == (p < 0.01)
-
-
-def test_classes_without_enough_nodes_never_differ():
-    assert not shares_differ(torch.tensor([0, 1, 2]), torch.tensor([0.5, 0.3, 0.2]))
+def test_the_variance_of_predicted_classes_is_that_of_errors():
+    confusion = np.array([[18.0, 4, 1], [1, 15, 2], [1, 1, 17]])
+    shares = np.array([0.3, 0.3, 0.4])
+    labels = confusion.sum(0)
+    variance = [
+        sum(n * (m + 1 / 3) / (n + 1) * (1 - (m + 1 / 3) / (n + 1)) for m, n in zip(row, labels))
+        for row in confusion
+    ]
+    statistic = 2 / 3 * sum((confusion.sum(1) - 60 * shares) ** 2 / variance)
+    for size in (1.0, 1.5, 2.0, 3.0):
+        moved = confusion.sum(1) / 60 + size * (shares - confusion.sum(1) / 60)
+        differs = chi2.sf(size**2 * statistic, 2) < 0.05
+        assert shares_differ(torch.from_numpy(confusion), torch.from_numpy(moved)) == differs

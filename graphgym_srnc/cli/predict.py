@@ -282,10 +282,10 @@ def _uncertain(
     texts = found.texts or []
     unreadable = [node for node, text in enumerate(texts) if not text.strip()] if any(texts) else []
     nodes = predictions.uncertain(frame, prediction.posterior, classes, unreadable)
-    may_be = nodes.get(predictions.MAY_BE, pandas.Series(dtype=str)).dropna()
+    may_be = [name for name in nodes.get(predictions.MAY_BE, ()) if name]
     lines = [ON_UNCERTAIN.format(len(nodes) - len(may_be))]
-    if len(may_be):
-        lines.append(ON_FEW_LABELS.format(len(may_be), listed([*may_be.unique()])))
+    if may_be:
+        lines.append(ON_FEW_LABELS.format(len(may_be), listed([*dict.fromkeys(may_be)])))
     lines += [ON_TO_LABEL, _training(args)]
     return lines, {"--uncertain": _to_label(args.uncertain, nodes, found)}
 

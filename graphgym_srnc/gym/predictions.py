@@ -125,7 +125,7 @@ def uncertain(
     """
     free = frame[(frame["given_label"] == "") & ~frame["node"].isin([*unreadable])]
     order = free[free["class"] != UNKNOWN].sort_values("probability", kind="stable")
-    parts = [order.groupby("class", sort=False).head(PER_CLASS)]
+    parts = [order.groupby("class", sort=False).head(PER_CLASS).assign(**{MAY_BE: ""})]
     count = frame["given_label"].value_counts()
     for name, p in zip(names, posterior.T.tolist()):
         if 0 < count.get(name, 0) < FEW:
@@ -134,7 +134,8 @@ def uncertain(
             parts.append(others.loc[likely.index].assign(**{MAY_BE: name}))
     every = ("node", "id", "title", "date", "class", "probability", MAY_BE)
     rows = pandas.concat(parts).drop_duplicates("node")
-    return rows[[name for name in every if name in rows]]
+    wanted = every if (rows[MAY_BE] != "").any() else every[:-1]
+    return rows[[name for name in wanted if name in rows]]
 
 
 def held_out(prediction: Prediction, out_of_fold: OutOfFold) -> Prediction:

@@ -12,6 +12,7 @@ from scipy.special import chdtrc
 from torch import Tensor
 from torch.nn import functional as F
 
+DIFFERENT = 0.05  # p-value from which labels drawn per class are taken for those of equal shares
 MOST_UNKNOWN = 2.0  # nodes predicted as unknown, in multiples of the estimated number
 TOLERANCE = 0.25  # standard errors that the chosen number of unknown nodes may cost
 CONSTRAINT_WEIGHT = 1e4  # of the equality constraint in the problem of shift_weights
@@ -59,18 +60,28 @@ def black_box_weights(confusion: Tensor, predicted: Tensor) -> Tensor:
     return torch.from_numpy(weights).to(predicted.device)
 
 
-def shares_differ(counts: Tensor, shares: Tensor) -> bool:
-    """Whether counts ``[N]`` differ from expected shares ``[N]``, by a chi-squared test at 1 %.
+def shares_differ(confusion: Tensor, shares: Tensor) -> bool:
+    r"""Whether labels have other predicted shares of classes than a pool, at a level of 5 %.
 
-    Classes are pooled with the most frequent one if fewer than five nodes are expected.
+    .. math:: \chi^2 = \frac{N - 1}{N} \sum_j \frac{(o_j - n s_j)^2}{v_j}, \quad
+        v_j = \sum_k n_k c_{jk} (1 - c_{jk}), \quad c_{jk} = \frac{m_{jk} + 1/N}{n_k + 1}
+
+    The numbers :math:`n_k` of labels of each class are fixed, so that of nodes predicted as a
+    class, :math:`o_j`, varies by errors alone. It has about :math:`N - 1` degrees of freedom.
+
+    Args:
+        confusion: :math:`m`, ``[N, N]``: number of labels with the predicted class of the row and
+            the true class of the column.
+        shares: :math:`s`, ``[N]``: share of the pool predicted as each class.
     """
-    found = counts.double().cpu().numpy()
-    expected = shares.double().cpu().numpy() * found.sum()
-    kept = (expected >= 5) & (np.arange(len(expected)) != expected.argmax())
-    observed = np.append(found[kept], found[~kept].sum())
-    wanted = np.append(expected[kept], expected[~kept].sum())
-    statistic = ((observed - wanted) ** 2 / wanted.clip(1e-12)).sum()
-    return bool(chdtrc(max(1, len(observed) - 1), statistic) < 0.01)
+    counts = confusion.double().cpu().numpy()
+    classes = len(counts)
+    labels = counts.sum(0)
+    share = (counts + 1 / classes) / (labels + 1)
+    variance = (labels * share * (1 - share)).sum(1)
+    away = counts.sum(1) - shares.double().cpu().numpy() * labels.sum()
+    statistic = (classes - 1) / classes * (away**2 / variance.clip(1e-12)).sum()
+    return bool(chdtrc(max(1, classes - 1), statistic) < DIFFERENT)
 
 
 def known_share(known: Tensor, mixture: Tensor) -> float:

@@ -173,11 +173,11 @@ class HeldOut:
         predicted = self.held_out(self.log_p).argmax(1)
         in_pool = torch.cat([log_p[pool].argmax(1) for log_p in self.log_p])
         shares = in_pool.bincount(minlength=self.num_known) / len(in_pool)
-        if not shares_differ(predicted.bincount(minlength=self.num_known), shares):
-            return ones
         confusion = ones.new_zeros(self.num_known, self.num_known)
         one = ones.new_ones(len(self.labels))
         confusion.index_put_((predicted, self.labels), one, accumulate=True)
+        if not shares_differ(confusion, shares):
+            return ones
         ratio = black_box_weights(confusion / len(self.labels), shares)
         return ratio.clamp(min=1e-12)  # their sum is a divisor
 

@@ -50,7 +50,7 @@ class Evidence(nn.Module):
         self.networks = nn.ModuleList(backbones.build(spec, in_dim, out_dim) for spec in specs)
         self.kinds = [spec.kind for spec in specs]
         if with_forest:
-            self.networks.append(Forest(out_dim))
+            self.networks.append(Forest(in_dim, out_dim))
             self.kinds.append(Forest.kind)
         count = len(self.kinds)
         self.register_buffer("weight", torch.full((count,), 1 / count))

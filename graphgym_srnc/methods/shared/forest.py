@@ -29,7 +29,7 @@ class Forest(nn.Module):
     many labels. All nodes of all trees are in one row of tensors; a leaf has itself as children.
 
     Args:
-        out_dim: number of classes.
+        in_dim, out_dim: numbers of features and of classes.
 
     Attributes:
         columns: numbers of the features, ``[F']``.
@@ -50,8 +50,9 @@ class Forest(nn.Module):
     branches: Tensor
     posterior: Tensor
 
-    def __init__(self, out_dim: int) -> None:
+    def __init__(self, in_dim: int, out_dim: int) -> None:
         super().__init__()
+        self.in_dim = in_dim
         self.out_dim = out_dim
         empty = torch.zeros(0, dtype=torch.long)
         self.register_buffer("columns", empty)
@@ -127,9 +128,15 @@ class Forest(nn.Module):
         return ((trees * mean + PRIOR / self.out_dim) / (trees + PRIOR)).log()
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        given = {name: state[prefix + name] for name, _ in self.named_buffers()}
+        count = len(given["posterior"])
+        below = {"roots": count, "branches": count, "columns": self.in_dim}
+        below["feature"] = len(given["columns"])
+        if any(((given[name] < 0) | (given[name] >= end)).any() for name, end in below.items()):
+            raise ValueError("a node or a feature of its random forest does not exist")
         # How many nodes the trees have does not follow from the sizes of the task.
         for name, own in [*self.named_buffers()]:
-            setattr(self, name, own.new_empty(state[prefix + name].shape))
+            setattr(self, name, own.new_empty(given[name].shape))
         super()._load_from_state_dict(state, prefix, *rest)
 
 
