@@ -23,7 +23,14 @@ from graphgym_srnc.methods.shared import cross_fit, evidence, unknown_test
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.evidence import Evidence
-from graphgym_srnc.methods.shared.plan import NO_UNKNOWN, TESTS, UNUSUAL, Judged, Plan
+from graphgym_srnc.methods.shared.plan import (
+    NO_UNKNOWN,
+    TESTS,
+    UNUSUAL,
+    Judged,
+    Plan,
+    weighted_mean,
+)
 from graphgym_srnc.methods.shared.training import Term, adam, log_softmax
 from graphgym_srnc.methods.shared.unknown_test import UnknownTest
 from graphgym_srnc.methods.shared.validation import Validation, calibrated, is_better
@@ -488,7 +495,7 @@ def test_labels_of_chosen_nodes_are_learned_and_do_not_judge(monkeypatch):
     judging = task.train[~chosen[task.train] | (label == 0)]
     tested = []
     monkeypatch.setattr(
-        unknown_test, "low_rank_p_value", lambda ranks, weight: tested.append(len(ranks)) or 0.001
+        unknown_test, "low_rank_p_value", lambda ranks, *_: tested.append(len(ranks)) or 0.001
     )
     method = make(rounds=0, steps=2, abstain=True)
     trainer.fit(method, task, selection="last")
@@ -548,6 +555,26 @@ def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monk
         pool = task.pool[unknown[task.pool]]
         posterior = method.posterior(method.predict(task.target)[pool])
         assert float(posterior[:, -1].mean()) == pytest.approx(0.5, abs=0.01)
+
+
+def test_no_node_is_unknown_where_most_others_are_unusual(monkeypatch):
+    task = without_validation(one_graph(1))
+    graph = copy.copy(task.source)
+    graph.drawn_mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    graph.drawn_mask[: graph.num_nodes // 2] = True
+    graph.drawn_mask[task.train] = True
+    task = dataclasses.replace(task, source=graph, target=graph)
+    plain = SRNCPlus.first_confidence
+    monkeypatch.setattr(
+        SRNCPlus,
+        "first_confidence",
+        lambda self, data: plain(self, data) - 100.0 * ~graph.drawn_mask,
+    )
+    method = make(steps=5, rounds=0, abstain=True)
+    record = trainer.fit(method, task, selection="last")
+    assert "100 % of the nodes from which no labels were drawn" in record.warnings[NO_UNKNOWN]
+    assert not method.plan.finds_unknown
+    assert not (method.decide(method.predict(task.target)) == task.num_known).any()
 
 
 def test_without_such_nodes_held_out_labels_bound_the_confidence(monkeypatch):
@@ -705,19 +732,20 @@ def test_an_iteration_counts_unknown_nodes_again_or_is_undone(two_hidden_classes
     truth = float((task.target.y[task.pool] == task.num_known).float().mean())
     found, judged = method.judge()
     gained = found.gained(judged.ranks, judged.correct)
-    assert gained.mean() == pytest.approx(found.accuracy, abs=0.03)
+    mean, _ = weighted_mean(gained, judged.weight)
+    assert mean == pytest.approx(found.accuracy, abs=0.03)
     after = method.evidence
     before = after.untrained()
 
     noise = torch.linspace(-0.5, 0.5, len(gained))
 
     def recount(accuracy_before: float, least_share: float = found.least_share) -> None:
-        method.gained = gained - gained.mean() + accuracy_before + noise
+        method.gained = gained - mean + accuracy_before + noise
         method.change(unknown_share=0.5, iteration=1, least_share=least_share)
         method.episodes = 5
         method.recount_unknown(before)
 
-    accuracy = float(gained.mean())
+    accuracy = mean
     recount(accuracy - 0.3, least_share=0.0)
     assert method.plan.unknown_share == found.rank == pytest.approx(truth, abs=0.15)
     assert method.plan.least_share == found.least_share

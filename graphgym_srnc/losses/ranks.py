@@ -11,10 +11,11 @@ from torch import Tensor
 from graphgym_srnc.losses.prior import effective_number
 
 SHARES = np.geomspace(1e-4, 0.95, 128)  # shares u at which nodes are counted
+LARGE = 5  # ranks are exact in a pool that is this many times as large as their number
 DRAWS = 4999  # of ranks without unknown nodes; the smallest p-value is 1 / (DRAWS + 1)
 
 
-def low_rank_p_value(ranks: Tensor, weight: Tensor) -> float:
+def low_rank_p_value(ranks: Tensor, weight: Tensor, pool: int) -> float:
     r"""p-value of the hypothesis that no unlabelled node is of an unknown class.
 
     .. math:: M = \min_u P(B_{n, u} \le n F(u)), \quad
@@ -25,17 +26,24 @@ def low_rank_p_value(ranks: Tensor, weight: Tensor) -> float:
     Unknown nodes take the lowest ranks, so too few held-out nodes have one. The p-value is the
     share of :data:`DRAWS` draws of :math:`n` uniform ranks with at most this :math:`M`.
 
+    The ranks are uniform among all nodes. A pool of :math:`u < 5n` unlabelled nodes varies itself,
+    so :math:`n` is then replaced by :math:`nu / (n + u)`, as for two samples.
+
     Args:
         ranks: share of unlabelled nodes with lower confidence than each held-out node, ``[n]``.
         weight: :math:`w`, ``[n]``: ratio of the share of a node's class among the unlabelled nodes
             to that among the labelled ones.
+        pool: number :math:`u` of unlabelled nodes that the ranks are among.
 
     References:
         Berk and Jones (Z. Wahrscheinlichkeitstheorie 1979), one-sided.
     """
     own = weight.double().numpy(force=True)
     found = ranks.double().numpy(force=True)
-    count = max(1, round(effective_number(weight)))
+    number = effective_number(weight)
+    if pool < LARGE * number:
+        number *= pool / (number + pool)
+    count = max(1, round(number))
     below = np.histogram(found, np.append(0, SHARES), weights=own)[0].cumsum() / own.sum()
     chances = _chance_of_as_few(count * below, count)
     # Equal minima may differ in the last digits.

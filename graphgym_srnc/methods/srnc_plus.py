@@ -32,6 +32,8 @@ from graphgym_srnc.methods.shared.first_scores import FirstScores, with_unknown
 from graphgym_srnc.methods.shared.label_density import RESOLUTIONS
 from graphgym_srnc.methods.shared.plan import (
     DETECTABLE,
+    DRIFT,
+    MOST_UNUSUAL,
     NO_SIGN,
     NO_UNKNOWN,
     NOT_ADAPTED,
@@ -437,7 +439,9 @@ class SRNCPlus(ClusterMethod):
         self.class_ratio = test.class_ratio
         scores = self.scores_of_folds(held_out)
         if self.lacks_comparable:
-            return self.call_unusual_unknown(test.judged(scores), NOTHING_TO_TEST)
+            judged = test.judged(scores)
+            drifts = self.finds_drift(judged)
+            return {} if drifts else self.call_unusual_unknown(judged, NOTHING_TO_TEST)
         # Scores of both kinds are spread alike.
         spread = float(scores[0][self.comparable].std())
         contrast = test.contrast(self.evidence.hop_features(self.target), spread)
@@ -463,6 +467,8 @@ class SRNCPlus(ClusterMethod):
         """
         found = unknown_evidence(*judged)
         figures = {"least_unknown_share": found.least_share}
+        if self.finds_drift(judged):
+            return figures
         if self.plan.is_clear or not self.abstain:
             self.choose_share(found, judged)
             self.count_kept(judged)
@@ -485,6 +491,25 @@ class SRNCPlus(ClusterMethod):
         self.episodes = min(self.episodes, 1)
         self.warnings[NO_UNKNOWN] = warning
         return {"unusual_share": self.plan.unknown_share}
+
+    def finds_drift(self, judged: Judged) -> bool:
+        """Whether so many of the nodes that no labels represent are unusual that classes changed.
+
+        New classes cannot be told from changed ones then, so no node is predicted as unknown.
+        """
+        rank = self.unusual_rank(judged)
+        others = self.task.pool[~self.is_drawn]
+        if not self.abstain or not rank or not len(others):
+            return False
+        confidence = self.first_confidence(self.task.target)
+        bound = confidence[self.comparable].quantile(rank)
+        share = float((confidence[others] < bound).float().mean())
+        if share <= MOST_UNUSUAL:
+            return False
+        self.change(finds_unknown=False, is_clear=False)
+        self.reported.append("unknown share")
+        self.warnings[NO_UNKNOWN] = DRIFT.format(100 * share)
+        return True
 
     def unusual_rank(self, judged: Judged) -> float:
         """Least share of comparable nodes whose confidence is too low for a known class.

@@ -59,6 +59,13 @@ UNUSUAL_OTHERS = (
     " the same time. These show no clear sign of an unknown class (p = {:.2g}), and the"
     " labels do not test the others." + _UNUSUAL
 )
+MOST_UNUSUAL = 1 / 3  # share of the other nodes above which classes have changed
+DRIFT = (
+    "{:.0f} % of the nodes from which no labels were drawn, such as those of another time, are less"
+    " certain than 95 % of the others. So classes have changed, new ones cannot be told from them,"
+    " and no node is predicted as unknown. Expect a much lower accuracy there. Label some of these"
+    " nodes, drawn at random."
+)
 NOTHING_TO_TEST = (
     "Nearly all nodes that could have been drawn as labelled ones, such as those of the same time,"
     " have labels, so nothing tests for an unknown class." + _UNUSUAL

@@ -120,7 +120,8 @@ class UnknownTest:
         """p-value of the ranks of held-out nodes by scores ``[V]`` of each fold."""
         tested = self.is_tested
         ranks = self.held_out.ranks(scores, self.pool, self.labelled.drawn_classes)
-        return low_rank_p_value(ranks[tested], self.class_ratio[self.held_out.labels[tested]])
+        weight = self.class_ratio[self.held_out.labels[tested]]
+        return low_rank_p_value(ranks[tested], weight, len(self.pool))
 
     def by_groups(self) -> float:
         """p-value of the group of similar nodes that clearest lacks labels.
