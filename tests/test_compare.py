@@ -433,6 +433,8 @@ def test_settings_without_validation_scores_are_not_chosen_from(tmp_path):
     assert (error.value.key, error.value.code) == ("select", "no_choice")
     assert table_of(tmp_path, by=["gnn.dim_inner"]).rows == ["dim_inner 16", "dim_inner 64"]
     assert cell(table_of(tmp_path, select=[]), "GCN").runs == 4
+    # A page takes all of them, since its reader gives no such option.
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
 
 
 # What is read.

@@ -74,10 +74,10 @@ def render(
     if row is None:
         # The other scores only cost time, unless one of them chooses the settings.
         ranked = metrics if metrics[0] in COSTS else metrics[:1]
-        ranks = compare.table(found, ranked, paper=paper).mean_ranks(metrics[0])
+        ranks = _compared(found, ranked, paper=paper).mean_ranks(metrics[0])
         if ranks:
             row = min(ranks, key=ranks.__getitem__)
-    table = compare.table(found, metrics, against=row, paper=paper, intervals=True, ddof=ddof)
+    table = _compared(found, metrics, against=row, paper=paper, intervals=True, ddof=ddof)
     experiments = [experiment for experiment in found.experiments if experiment.results]
     rows = {one.name: summary.summarise(one.name, one.results, ddof) for one in experiments}
     tasks = found.every.set_index("experiment")["task"].to_dict()
@@ -159,6 +159,16 @@ def png_size(content: bytes) -> tuple[int, int] | None:
         return None
     width, height = (int.from_bytes(content[start : start + 4], "big") for start in (16, 20))
     return (width, height) if 0 < width <= SIDE and 0 < height <= SIDE else None
+
+
+def _compared(found: Collection, metrics: Sequence[str], **options: Any) -> Table:
+    """The comparison; where no validation score chooses among settings, a row per config."""
+    try:
+        return compare.table(found, metrics, **options)
+    except InputError as error:
+        if error.code != "no_choice":
+            raise
+        return compare.table(found, metrics, by=("config",), **options)
 
 
 def _curves(table: Table, found: Collection) -> Iterator[Drawing]:
