@@ -550,6 +550,15 @@ def test_damaged_predictions_of_held_out_labels_are_refused(loaded, tmp_path):
             model._read_out_of_fold({**good, model.HELD_OUT + name: value}, 3)
 
 
+def test_held_out_predictions_without_a_forest_are_saved(loaded, tmp_path):
+    """As of a run in mini-batches."""
+    found = loaded.method.out_of_fold._replace(forest=None)
+    loaded.method.out_of_fold = found
+    loaded.save(tmp_path / "m.safetensors")
+    read = model.load(tmp_path / "m.safetensors").method.out_of_fold
+    assert read.forest is None and torch.equal(read.log_p, found.log_p)
+
+
 def test_a_better_simple_model_gives_a_warning_and_its_command(
     run_with_wrong_labels, capsys, monkeypatch
 ):

@@ -224,7 +224,7 @@ class TrainedModel:
             state = dict(self.method.state_dict())
             if self.method.out_of_fold is not None:
                 own = self.method.out_of_fold._asdict()
-                state |= {HELD_OUT + name: value for name, value in own.items()}
+                state |= {HELD_OUT + name: own[name] for name in own if own[name] is not None}
             tensors.write(Path(path), about, state)
         except OSError as error:
             raise InputError.plain(
