@@ -493,7 +493,7 @@ class SRNCPlus(ClusterMethod):
         return {"unusual_share": self.plan.unknown_share}
 
     def finds_drift(self, judged: Judged) -> bool:
-        """Whether so many of the nodes that no labels represent are unusual that classes changed.
+        """Whether over a third of the nodes that no labels represent look unusual, since classes have changed.
 
         New classes cannot be told from changed ones then, so no node is predicted as unknown.
         """
