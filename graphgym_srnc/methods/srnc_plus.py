@@ -493,9 +493,9 @@ class SRNCPlus(ClusterMethod):
         return {"unusual_share": self.plan.unknown_share}
 
     def finds_drift(self, judged: Judged) -> bool:
-        """Whether over a third of the nodes that no labels represent look unusual, since classes have changed.
+        """Whether over a third of the nodes that no labels represent look unusual.
 
-        New classes cannot be told from changed ones then, so no node is predicted as unknown.
+        Classes have changed then. New ones cannot be told from these, so no node is predicted as unknown.
         """
         rank = self.unusual_rank(judged)
         others = self.task.pool[~self.is_drawn]
