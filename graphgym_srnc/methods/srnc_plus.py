@@ -495,7 +495,7 @@ class SRNCPlus(ClusterMethod):
     def finds_drift(self, judged: Judged) -> bool:
         """Whether over a third of the nodes that no labels represent look unusual.
 
-        Classes have changed then. New ones cannot be told from these, so no node is predicted as unknown.
+        Classes have changed then. New ones cannot be told from these, so no node is unknown.
         """
         rank = self.unusual_rank(judged)
         others = self.task.pool[~self.is_drawn]
