@@ -262,8 +262,8 @@ def by_probability(frame: pandas.DataFrame, origins: Mapping[int, str]) -> list[
         frame: a ``table`` with the columns ``class_without_label`` and
             ``probability_without_label`` of models that did not learn the label.
         origins: where labels came from, by node. Those chosen for what a model predicts are not
-            counted. If enough of nodes drawn at random were held out, they alone are counted,
-            since they represent the nodes without a label best.
+            counted. If enough nodes drawn at random were held out, only they are counted, since
+            they represent the nodes without a label best.
     """
     is_held_out = ~frame["class_without_label"].isin(["", UNKNOWN])
     origin = frame["node"].map(origins)

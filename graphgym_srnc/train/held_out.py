@@ -17,13 +17,12 @@ from graphgym_srnc.core.text import listed
 from graphgym_srnc.data.describe import known_names
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.base import Method
+from graphgym_srnc.methods.shared.forest import Forest
 from graphgym_srnc.methods.shared.validation import OutOfFold
 
 LINEAR = "linear"
 LINEAR_ON_HOPS = "linear_hops"
-FOREST = "forest"
-"""Names of the controls: logistic regression on features, and on these beside their hop means; and
-of the random forest of a mixture."""
+"""Names of the controls: logistic regression on features, and on these beside their hop means."""
 
 SIGNIFICANT = 0.01  # p-value below which probabilities are too high
 FEW = 5  # number of held-out labels from which a class is judged
@@ -86,7 +85,7 @@ def judge(
     correct = found.correct
     alone = {} if found.gnn is None else {method.encoder.kind: found.gnn}
     if found.forest is not None:
-        alone[FOREST] = found.forest
+        alone[Forest.kind] = found.forest
     if with_controls:
         alone |= controls(method.prepared(task.source), task, found)
     total = len(correct)

@@ -12,7 +12,12 @@ from graphgym_srnc.backbones import Graph
 from graphgym_srnc.losses.mixture import log_linear_weights
 from graphgym_srnc.losses.prior import black_box_weights, shares_differ
 from graphgym_srnc.methods.shared.evidence import Evidence
-from graphgym_srnc.methods.shared.validation import OutOfFold, calibrated, is_better
+from graphgym_srnc.methods.shared.validation import (
+    OutOfFold,
+    calibrated,
+    is_better,
+    log_likelihood,
+)
 
 FOLDS = 5  # number of parts of the labels that are held out in turn
 MAX_HELD_OUT = 1500  # held-out labels that suffice: the standard error of a share is 1.3 points
@@ -191,12 +196,8 @@ def _weights(parts: Tensor, labels: Tensor, with_forest: bool) -> Tensor:
     if not with_forest:
         return every
     others = log_linear_weights(parts[:-1], labels)
-    likelier = _log_likelihood(parts, every, labels)
-    likely = _log_likelihood(parts[:-1], others, labels)
+    with_it = calibrated(torch.tensordot(every, parts, 1), labels)
+    without = calibrated(torch.tensordot(others, parts[:-1], 1), labels)
+    likelier = log_likelihood(with_it, labels)
+    likely = log_likelihood(without, labels)
     return every if is_better(likelier, likely, errors=CLEAR) else F.pad(others, (0, 1))
-
-
-def _log_likelihood(parts: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
-    """Log probability ``[m]`` of labels by a mixture of log posteriors ``[M, m, N]``."""
-    log_p = calibrated(torch.tensordot(weight, parts, 1), labels)
-    return log_p.gather(1, labels[:, None])[:, 0]

@@ -42,8 +42,8 @@ NO_SIGN = (
 )
 VARIES = 0.5  # p-value up to which another division of the labels may give a clear sign
 ON_OTHER_SEEDS = (
-    " p depends on how labels are divided at random: on one table it was 0.005 to 0.33 with four"
-    " seeds."
+    " The p-value depends on how labels are divided at random: on one table it was 0.005 to 0.33"
+    " with four seeds."
 )
 UNUSUAL = 0.05  # least share of the nodes that labels were drawn from below the threshold
 UNUSUAL_PRECISION = 0.5
@@ -62,9 +62,9 @@ UNUSUAL_OTHERS = (
 MOST_UNUSUAL = 1 / 3  # share of the other nodes above which classes have changed
 DRIFT = (
     "{:.0f} % of the nodes from which no labels were drawn, such as those of another time, are less"
-    " certain than 95 % of the others. So classes have changed, new ones cannot be told from them,"
-    " and no node is predicted as unknown. Expect a much lower accuracy there. Label some of these"
-    " nodes, drawn at random."
+    f" certain than {100 * (1 - UNUSUAL):.0f} % of the others. So classes have changed. New classes"
+    " cannot be told from these, so no node is predicted as unknown. Expect a much lower accuracy"
+    " there, and label some of these nodes, drawn at random."
 )
 NOTHING_TO_TEST = (
     "Nearly all nodes that could have been drawn as labelled ones, such as those of the same time,"

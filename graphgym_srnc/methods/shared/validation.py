@@ -41,7 +41,7 @@ class OutOfFold(NamedTuple):
     @property
     def log_likelihood(self) -> Tensor:
         """Log probability of each label, ``[m]``."""
-        return self.log_p.gather(1, self.labels[:, None])[:, 0]
+        return log_likelihood(self.log_p, self.labels)
 
     def at(self, mask: Tensor) -> OutOfFold:
         """Those of some nodes only, where ``mask`` ``[m]`` is true."""
@@ -99,6 +99,11 @@ def calibrated(log_p: Tensor, labels: Tensor) -> Tensor:
     log_p = log_p.log_softmax(1)
     accuracy = float((log_p.argmax(1) == labels).sum()) / (len(labels) + 1)
     return (log_p / temperature(log_p, accuracy)).log_softmax(1)
+
+
+def log_likelihood(log_p: Tensor, labels: Tensor) -> Tensor:
+    """Log probability ``[n]`` of each label, by log posteriors ``[n, K]``."""
+    return log_p.gather(1, labels[:, None])[:, 0]
 
 
 def is_better(new: Tensor, old: Tensor, errors: float = 0.0) -> bool:
