@@ -145,7 +145,8 @@ def _shown(written: list[str] | None, values: list[str] | None) -> list[str] | N
 def _own_values(nodes: Nodes, commas: Collection[str]) -> list[str] | None:
     """The categories and numbers of each node in one line; None if there are no such columns.
 
-    Categories come first, since their words tell a reader most. ``commas`` are columns whose commas are known to be decimal.
+    Categories come first, since their words tell a reader most. ``commas`` are columns whose commas
+    are known to be decimal.
     """
     numbers = nodes.uses["numbers"]
     names = [*nodes.uses["categories"], *numbers][:VALUES]
