@@ -483,6 +483,26 @@ def test_candidates_without_labels_are_the_least_certain():
     assert len(more.nodes) == 120 and {*seeds.nodes.tolist()} < {*more.nodes.tolist()}
 
 
+def test_candidates_are_of_nodes_that_the_labels_represent():
+    """Half of the nodes are of another time, and have no labels or all of them."""
+    graph, p, given = abstaining()
+    topics = topics_of.topics(graph)
+    closed = candidates.padded(p, Evidence(False))
+    here = torch.arange(600) % 2 == 0
+    found = candidates.seeds(topics, closed, given.where(here, -1), Evidence(), here)
+    assert found.groups and here[found.nodes].all() and not found.doubt[~here].any()
+    # The labels of the other nodes do not count.
+    more = candidates.seeds(topics, closed, given.where(here, 0), Evidence(), here)
+    assert torch.equal(found.nodes, more.nodes)
+    p[7:67] = torch.tensor([0.4, 0.35, 0.25], dtype=torch.double)
+    others = candidates.seeds(
+        topics, candidates.padded(p, Evidence(False)), given, Evidence(), here, covered=False
+    )
+    assert others.measure == "doubt" and not others.groups
+    wanted = [node for node in range(7, 67, 2) if given[node] < 0]
+    assert not here[others.nodes].any() and {*wanted} <= {*others.nodes.tolist()}
+
+
 @pytest.mark.parametrize("classes", [6, 4])
 def test_suggested_number_on_planted_blocks(classes):
     graph = planted(classes, 60)

@@ -60,6 +60,13 @@ def test_terms_weigh_the_same_whatever_their_size():
     forest = Forest(1, 2)
     forest.fit([Term("labels", graph, few, labels[0]), Term("pseudo", graph, many, labels[1])])
     assert float(forest.logits(graph)[0].exp()[0]) == pytest.approx(0.5, abs=0.1)
+    nodes = torch.cat([few, many])
+    weights = torch.cat([torch.ones(20), torch.full((400,), 0.05)])
+    one = Term("labels", graph, nodes, torch.cat(labels), node_weights=weights)
+    forest.fit([one])
+    assert float(forest.logits(graph)[0].exp()[0]) == pytest.approx(0.5, abs=0.1)
+    forest.fit([one._replace(node_weights=None)])
+    assert float(forest.logits(graph)[0].exp()[0]) < 0.2
 
 
 def test_it_reads_the_features_that_most_nodes_have(monkeypatch):

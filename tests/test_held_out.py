@@ -28,6 +28,7 @@ from graphgym_srnc.data.names import Names
 from graphgym_srnc.errors import InputError
 from graphgym_srnc.gym import build, predictions
 from graphgym_srnc.io import checksums, settings
+from graphgym_srnc.methods.shared.unknown_test import Labelled
 from graphgym_srnc.methods.shared.validation import OutOfFold
 from graphgym_srnc.report import held_out as words
 from graphgym_srnc.report import summary, why
@@ -170,6 +171,18 @@ def test_the_controls_are_cross_validated(loaded):
         expected = cross_val_predict(linear, inputs[held.nodes.numpy()], y, cv=folds)
         assert right[name].tolist() == (expected == y).tolist(), name
     assert right["linear"].tolist() != right["linear_hops"].tolist()
+    task.source.drawn_mask = torch.zeros(120, dtype=torch.bool)
+    task.source.drawn_mask[held.nodes[::8]] = True
+    own = Labelled.of(task.source, held.nodes, held.labels)
+    few = own.elsewhere.logical_not()
+    assert own.weight is not None
+    expected = []
+    for number in range(5):
+        rest = held.fold != number
+        linear.fit(x[held.nodes[rest]], y[rest], sample_weight=own.weight[rest])
+        expected += (linear.predict(x[held.nodes[~rest]]) == y[~rest]).tolist()
+    assert 0 < few.sum() < 20
+    assert held_out.controls(graph, task, held)["linear"].tolist() == expected
 
 
 def test_a_control_with_too_many_numbers_is_left_out(loaded, monkeypatch):

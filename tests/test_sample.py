@@ -133,6 +133,9 @@ def test_the_next_run_tells_the_accuracy_of_the_sample_apart(labelled, capsys):
     assert record["verdict"]["figures"]["unknown_share"] == 0  # all classes have labels
     assert any("97 labels may not show" in text for text in record["warnings"].values())
     assert record["held_out"]["sampled"]["accuracy"] > 0.9
+    for one in record["held_out"]["alone"].values():
+        assert one["sampled"]["labels"] == 97 and 0 < one["sampled"]["accuracy"] <= 1
+    assert "  logistic regression on features, drawn at random " in out
 
 
 def test_labels_of_the_other_time_do_not_test_for_an_unknown_class():
@@ -151,6 +154,19 @@ def test_labels_of_the_other_time_do_not_test_for_an_unknown_class():
     assert own.elsewhere.tolist() == [False, False, False, True, True]
     assert own.never_held_out.tolist() == [True, False, False, False, False]
     assert own.drawn_classes.tolist() == [0, 1]
+    # Two labels of the other time weigh less than three others already.
+    assert own.weight is None
+
+
+def test_labels_of_another_time_weigh_together_as_much_as_the_others():
+    graph = make_graph(num_nodes=100)
+    graph.drawn_mask = torch.arange(100) >= 60
+    nodes = torch.arange(20, 70)
+    own = Labelled.of(graph, nodes, torch.zeros(50, dtype=torch.long))
+    assert own.weight is not None
+    assert own.weight[40:].eq(1).all() and own.weight[:40].eq(0.25).all()
+    earlier = Labelled.of(graph, nodes[:40], torch.zeros(40, dtype=torch.long))
+    assert earlier.weight is None
 
 
 def test_accuracy_on_a_sample_counts_the_unknown_class():

@@ -782,7 +782,14 @@ class SRNCPlus(ClusterMethod):
     ) -> dict[str, float]:
         """Train classifiers on labels ``[n]`` and pseudo-labels; return the last losses."""
         name = "classifier_source" if pseudo else "source"
-        labelled = Term(name, self.source, train, labels, num_classes=self.num_classes)
+        labelled = Term(
+            name,
+            self.source,
+            train,
+            labels,
+            num_classes=self.num_classes,
+            node_weights=Labelled.of(self.task.source, train, labels).weight,
+        )
         # The loss of a mini-batch is too noisy to detect convergence. Between two graphs rare
         # classes are learnt late, when the mean loss is already low.
         until_converged = self.task.one_graph and not self.batch_size

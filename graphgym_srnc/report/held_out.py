@@ -100,6 +100,11 @@ def figures(result: Mapping[str, Any]) -> tuple[str, list[list[str]], str] | Non
         count = counted(sampled["labels"], "node")
         skipped = f" ({sampled['skipped']:,} skipped)" if sampled.get("skipped") else ""
         rows.append([f"{own}, {count} drawn at random{skipped}", *_share(sampled)])
+        rows += [
+            [f"{name_of(kind)}, drawn at random", *_share(one["sampled"])]
+            for kind, one in found["alone"].items()
+            if one.get("sampled")
+        ]
     row = "first"
     if found["as_known"]["accuracy"] < found["accuracy"]:
         rows.append([f"{own}, {AS_KNOWN}", *_share(found["as_known"])])

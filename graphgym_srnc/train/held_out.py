@@ -18,6 +18,7 @@ from graphgym_srnc.data.describe import known_names
 from graphgym_srnc.data.edges import SMALL, component_sizes
 from graphgym_srnc.methods.shared.base import Method
 from graphgym_srnc.methods.shared.forest import Forest
+from graphgym_srnc.methods.shared.unknown_test import Labelled
 from graphgym_srnc.methods.shared.validation import OutOfFold
 
 LINEAR = "linear"
@@ -63,12 +64,12 @@ def judge(
         ``accuracy`` is that among known classes, with ``low`` and ``high`` of its 95 % interval.
         ``sampled`` has these three, and the number of ``labels``, of ``sampled`` nodes.
         ``as_known`` has the same three of the share that is also not predicted as unknown.
-        ``alone`` has them by name of each simpler model, and the ``p_value`` of the difference
-        from ``accuracy`` by an exact McNemar test. ``classes`` has, by name of each class, its
-        number of ``labels`` and how many are ``right``. ``small_components`` has these two for
-        nodes in components of at most 5 nodes, and the ``mean_probability`` that the method gives
-        its classes of other such nodes. ``unchanged`` is :func:`unchanged` of the judged labels.
-        The result is empty without such labels.
+        ``alone`` has them by name of each simpler model, also of ``sampled`` nodes, and the
+        ``p_value`` of the difference from ``accuracy`` by an exact McNemar test.
+        ``classes`` has, by name of each class, its number of ``labels`` and how many are ``right``.
+        ``small_components`` has these two for nodes in components of at most 5 nodes, and the
+        ``mean_probability`` that the method gives its classes of other such nodes. ``unchanged`` is
+        :func:`unchanged` of the judged labels. The result is empty without such labels.
     """
     found = method.out_of_fold or _on_validation(method, task)
     if found is None or not len(found.labels):
@@ -77,17 +78,20 @@ def judge(
     excluded = torch.isin(found.nodes, found.nodes.new_tensor([*chosen]))
     if excluded.all():
         return {}
-    apart = is_sampled & ~excluded
-    if (excluded | apart).all():
+    found = found.at(~excluded)
+    apart = is_sampled[~excluded]
+    if apart.all():
         apart = torch.zeros_like(apart)
-    of_sample = found.at(apart)
-    found = found.at(~excluded & ~apart)
-    correct = found.correct
     alone = {} if found.gnn is None else {method.encoder.kind: found.gnn}
     if found.forest is not None:
         alone[Forest.kind] = found.forest
     if with_controls:
         alone |= controls(method.prepared(task.source), task, found)
+    of_sample = {name: _right(right[apart]) for name, right in alone.items()}
+    alone = {name: right[~apart] for name, right in alone.items()}
+    sampled_right = _right(found.at(apart).correct)
+    found = found.at(~apart)
+    correct = found.correct
     total = len(correct)
     labelled = torch.cat([task.train, task.val])
     labelled = labelled[task.source.y[labelled] < task.num_known]
@@ -99,7 +103,11 @@ def judge(
         **share(correct.sum(), total),
         "as_known": share(correct.sum() * found.kept, total),
         "alone": {
-            name: {**share(right.sum(), total), "p_value": mcnemar(right, correct)}
+            name: {
+                **share(right.sum(), total),
+                "p_value": mcnemar(right, correct),
+                "sampled": of_sample[name],
+            }
             for name, right in alone.items()
         },
         "classes": {
@@ -112,7 +120,7 @@ def judge(
         "small_components": _in_small_components(method, task, found),
         "checked": int(torch.isin(found.nodes, found.nodes.new_tensor([*checked])).sum()),
         "unchanged": _unchanged(found, changed),
-        "sampled": _right(of_sample),
+        "sampled": sampled_right,
     }
 
 
@@ -150,10 +158,10 @@ def _unchanged(found: OutOfFold, changed: Collection[int]) -> dict[str, float]:
     return {"labels": total, **share(same.correct.sum() * same.kept, total)}
 
 
-def _right(found: OutOfFold) -> dict[str, float]:
-    """Number of held-out ``labels``, and the share that is right; empty without labels."""
-    total = len(found.labels)
-    return {"labels": total, **share(found.correct.sum(), total)} if total else {}
+def _right(correct: Tensor) -> dict[str, float]:
+    """Number of ``labels`` and the share that is right, where ``[m]`` is 1; empty without any."""
+    total = len(correct)
+    return {"labels": total, **share(correct.sum(), total)} if total else {}
 
 
 @torch.no_grad()
@@ -243,15 +251,16 @@ def mcnemar(first: Tensor, second: Tensor) -> float:
 def controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[str, Tensor]:
     """1 where a control predicts a held-out label, else 0, ``[m]``, by its name.
 
-    It learns the labels that the models of each fold learned. A control that would read too many
-    numbers is left out, and all are if a fold has labels of one class only.
+    It learns the labels that the models of each fold learned, with the same weights. A control that
+    would read too many numbers is left out, and all are if a fold has labels of one class only.
     """
     from sklearn.linear_model import LogisticRegression
 
     train = task.train[~torch.isin(task.train, held_out.nodes)]
     learned = torch.cat([train, held_out.nodes])
     fold = torch.cat([torch.full_like(train, -1), held_out.fold]).cpu().numpy()
-    y = task.source.y[learned].cpu().numpy()
+    label = task.source.y[learned]
+    y = label.cpu().numpy()
     # The only fold of validation nodes was learned by no model.
     folds = [
         (fold != number if fold.max() else fold < 0, fold == number)
@@ -259,6 +268,8 @@ def controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[str, Te
     ]
     if any(len(np.unique(y[rest])) < 2 for rest, _ in folds):
         return {}
+    weight = Labelled.of(task.source, learned, label).weight
+    weights = np.ones(len(y)) if weight is None else weight.cpu().numpy()
     linear = LogisticRegression(C=INVERSE_PENALTY, class_weight="balanced", max_iter=200)
     found = {}
     for name, model, x in (
@@ -266,13 +277,17 @@ def controls(graph: Graph, task: ShiftTask, held_out: OutOfFold) -> dict[str, Te
         (LINEAR_ON_HOPS, linear, _with_hop_means(graph, learned)),
     ):
         if x is not None:
-            right = (_predicted(model, x, y, folds) == y)[fold >= 0]
+            right = (_predicted(model, x, y, folds, weights) == y)[fold >= 0]
             found[name] = torch.from_numpy(right).float().to(held_out.labels.device)
     return found
 
 
 def _predicted(
-    model: Any, x: Any, y: np.ndarray, folds: Sequence[tuple[np.ndarray, np.ndarray]]
+    model: Any,
+    x: Any,
+    y: np.ndarray,
+    folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    weights: np.ndarray,
 ) -> np.ndarray:
     """Classes ``[n]`` of the held-out rows of each fold, by a model of the others."""
     from sklearn.exceptions import ConvergenceWarning
@@ -281,7 +296,7 @@ def _predicted(
     for rest, is_held_out in folds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(x[rest], y[rest])
+            model.fit(x[rest], y[rest], sample_weight=weights[rest])
         predicted[is_held_out] = model.predict(x[is_held_out])
     return predicted
 

@@ -68,8 +68,7 @@ class Forest(nn.Module):
 
         device = self.posterior.device
         labels = torch.cat([term.labels for term in terms]).cpu().numpy()
-        counts = torch.tensor([len(term.nodes) for term in terms])
-        weight = (1 / counts).repeat_interleave(counts).numpy() * len(labels)
+        weight = torch.cat([_weights(term) for term in terms]).numpy() * len(labels)
         rows = [_features(term.graph)[term.nodes] for term in terms]
         frequency = torch.stack([_frequency(row) for row in rows]).sum(0)
         most = frequency.argsort(descending=True, stable=True)[:COLUMNS]
@@ -138,6 +137,13 @@ class Forest(nn.Module):
         for name, own in [*self.named_buffers()]:
             setattr(self, name, own.new_empty(given[name].shape))
         super()._load_from_state_dict(state, prefix, *rest)
+
+
+def _weights(term: Term) -> Tensor:
+    """Weights ``[n]`` of the nodes of a term, which sum to 1."""
+    if term.node_weights is None:
+        return torch.full((len(term.nodes),), 1 / len(term.nodes))
+    return term.node_weights.cpu() / term.node_weights.sum().cpu()
 
 
 def _features(graph: Graph) -> Tensor | Sparse:

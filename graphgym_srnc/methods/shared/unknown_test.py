@@ -43,6 +43,19 @@ class Labelled(NamedTuple):
         return cls(nodes, labels, chosen, elsewhere)
 
     @property
+    def weight(self) -> Tensor | None:
+        """Weight of each label in a loss, ``[n]``; None if all weigh alike.
+
+        Those ``elsewhere`` weigh together no more than the others: a random sample of the nodes to
+        be predicted would hardly count beside many labels of another time.
+        """
+        count = int(self.elsewhere.sum())
+        others = len(self.nodes) - count
+        if not others or count <= others:
+            return None
+        return torch.where(self.elsewhere, others / count, 1.0)
+
+    @property
     def drawn(self) -> Tensor:
         """Labels that were drawn at random from the nodes that they are compared with, ``[n]``."""
         return ~self.chosen & ~self.elsewhere

@@ -163,13 +163,14 @@ def analyse(
     label = torch.full((len(posterior),), HIDDEN) if label is None else label
     progress.doing("computing node representations", 0.4)
     topics = best_topics(graph, label)
-    seeds = candidates.seeds(topics, posterior, label, evidence)
+    drawn = graph.get(DRAWN_MASK)
+    covered = covers(graph, (label != HIDDEN).nonzero().view(-1))
+    seeds = candidates.seeds(topics, posterior, label, evidence, drawn, covered)
     if num_new:
         candidates.check_number(num_new, seeds)
     found, fits = _clustered(graph, posterior, topics, seeds, num_new, [*map(str, classes)])
     also = []
     if seeds.predicted:
-        drawn = graph.get(DRAWN_MASK)
         also = candidates.also_possible(topics, posterior, label, len(found.new), drawn)
     x = features(graph)
     described, worded = words.described(x, names)

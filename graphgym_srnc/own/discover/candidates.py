@@ -128,33 +128,56 @@ def padded(posterior: Tensor, evidence: Evidence) -> Tensor:
 
 
 def seeds(
-    topics: Tensor, posterior: Tensor, label: Tensor, evidence: Evidence = Evidence()
+    topics: Tensor,
+    posterior: Tensor,
+    label: Tensor,
+    evidence: Evidence = Evidence(),
+    drawn: Tensor | None = None,
+    covered: bool = True,
 ) -> Seeds:
     """The nodes predicted as unknown, or else the candidates.
 
-    Candidates are groups with fewer labels than expected. In a graph without labels they are the
-    share :data:`LEAST_SHARE` of the nodes whose class is least certain, or more if the labels of
-    the model suggest a larger share of unknown nodes.
+    Candidates are groups with fewer labels than expected. In a graph without labels, and among
+    nodes that no labels represent, they are the share :data:`LEAST_SHARE` of the nodes whose class
+    is least certain, or more if the labels of the model suggest a larger share of unknown nodes.
 
     Args:
         topics: ``[V, D]``.
         posterior: of the model, ``[V, N + 1]``, the unknown class last.
         label: class of each labelled node of a known class, ``[V]``; -1 = none.
         evidence: what the model says of the unknown class.
+        drawn: nodes from which labels were drawn, ``[V]`` (default: all). Others lack labels.
+        covered: whether labels represent all nodes whose classes are wanted.
     """
     unknown = (posterior.argmax(1) == posterior.size(1) - 1).nonzero().view(-1)
     if len(unknown):
         return Seeds(unknown, posterior[:, -1])
     known = known_of(posterior)
-    scan = Scan(topics, known, label)
-    groups = scan.groups()
+    own = torch.ones_like(label, dtype=torch.bool) if drawn is None else drawn
+    groups, missing = _few_labels(topics, known, label, own) if covered else ([], label)
     if groups:
-        return Seeds(torch.cat([one.nodes for one in groups]), scan.missing, MISSING, groups)
+        return Seeds(torch.cat([one.nodes for one in groups]), missing, MISSING, groups)
     doubt = 1 - known.amax(1).double()
-    free = (label < 0).nonzero().view(-1)
+    free = ((label < 0) & (covered | ~own)).nonzero().view(-1)
     count = max(1, round(max(LEAST_SHARE, evidence.share) * len(free)))
     order = doubt[free].argsort(descending=True, stable=True)
     return Seeds(free[order[:count]].sort().values, doubt, DOUBT)
+
+
+def _few_labels(
+    topics: Tensor, known: Tensor, label: Tensor, own: Tensor
+) -> tuple[list[FewLabels], Tensor]:
+    """Groups with few labels of some nodes, and :attr:`Scan.missing` of all nodes, ``[V]``.
+
+    Args:
+        topics, known, label: as in :class:`Scan`.
+        own: the nodes, ``[V]``.
+    """
+    nodes = own.nonzero().view(-1)
+    scan = Scan(topics[nodes], known[nodes], label[nodes])
+    groups = [one._replace(nodes=nodes[one.nodes]) for one in scan.groups()]
+    missing = scan.missing.new_zeros(len(own)).index_copy(0, nodes, scan.missing)
+    return groups, missing
 
 
 def known_of(posterior: Tensor) -> Tensor:
@@ -181,10 +204,7 @@ def also_possible(
         drawn: nodes from which labels were drawn, ``[V]`` (default: all). Others lack labels.
     """
     is_known = posterior.argmax(1) < posterior.size(1) - 1
-    own = (is_known if drawn is None else is_known & drawn).nonzero().view(-1)
-    groups = Scan(topics[own], known_of(posterior[own]), label[own]).groups()
+    own = is_known if drawn is None else is_known & drawn
+    groups, _ = _few_labels(topics, known_of(posterior), label, own)
     few = [one for one in groups[:MOST] if one.p_alone < P_ALONE and one.p_value < P_ALSO]
-    return [
-        group._replace(nodes=own[group.nodes], number=number)
-        for number, group in enumerate(few, before + 1)
-    ]
+    return [group._replace(number=number) for number, group in enumerate(few, before + 1)]
