@@ -253,7 +253,10 @@ def _disagreements(
     lines = predictions.on_disagreements(frame, other, out_of_fold, from_clusters)
     if is_checked.any():
         count = counted(int(is_checked.sum()), "more label")
-        lines.append(f"The model disagrees with {count} that you have checked, not listed here.")
+        lines.append(
+            f"The model disagrees with {count} that you have checked, not listed here. The column"
+            " given_label has yours."
+        )
     if not args.disagreements:
         return lines + _on_all(args, can_correct) if can_correct or len(other) else lines, {}
     if out_of_fold:
