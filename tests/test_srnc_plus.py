@@ -812,7 +812,7 @@ def test_a_run_without_a_better_ranking_predicts_as_before_it(monkeypatch, two_h
     monkeypatch.setattr(SRNCPlus, "judge", judge)
     record = trainer.fit(method, task, selection="last")
     assert len(record.history) == 2
-    assert "(from 90.0 to 80.0 % of the unlabelled nodes)" in record.warnings["undone"]
+    assert "(from 90.0 to 80.0 % of the unlabelled nodes that" in record.warnings["undone"]
     scores = method.predict(task.target)
     wanted = two_hidden_classes.first.predict(task.target)
     assert torch.allclose(scores, wanted, atol=1e-5)

@@ -32,7 +32,7 @@ NOT_ITERATED = (
 
 UNDONE = (
     "SRNC+ predicts as before its iteration {}, since this lowered the expected accuracy (from"
-    " {:.1f} to {:.1f} % of the unlabelled nodes)."
+    " {:.1f} to {:.1f} % of the unlabelled nodes that the labels represent)."
 )
 
 NO_UNKNOWN = "no unknown class"  # code of the next warning
