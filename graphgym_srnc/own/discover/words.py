@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple, Sequence
+from typing import Iterable, NamedTuple, Sequence
 
 import numpy as np
 import pandas
@@ -246,12 +246,17 @@ def _in_words(
     std = np.nanstd(values)
     if unit is None:
         ends = [(end - np.nanmean(values)) / max(std, 1e-12) for end in (low, high)]
-        return f"{name} {ends[0]:+.1f} to {ends[1]:+.1f} {SD}"
+        return f"{name} {_range(f'{end:+.1f}' for end in ends)} {SD}"
     ends = [unit.number(end) for end in (low, high)]
     if unit.ranks:  # extreme numbers have no standard deviation that tells of digits
-        return f"{name} {_rounded(ends[0])} to {_rounded(ends[1])}"
+        return f"{name} {_range(map(_rounded, ends))}"
     digits = max(0, 1 - int(np.floor(np.log10(max(std * unit.std, 1e-12)))))
-    return f"{name} {ends[0]:.{digits}f} to {ends[1]:.{digits}f}"
+    return f"{name} {_range(f'{end:.{digits}f}' for end in ends)}"
+
+
+def _range(ends: Iterable[str]) -> str:
+    """Both ends of a range, or the only one."""
+    return " to ".join(dict.fromkeys(ends))
 
 
 def _rounded(number: float) -> str:
