@@ -136,6 +136,7 @@ def test_the_record_has_accuracy_interval_and_simpler_models(run_with_wrong_labe
     assert judged["labels"] == 60 and judged["unchanged"]["labels"] == 40
     apart = held_out.judge(method, task, with_controls=False, chosen=chosen, sampled=changed)
     assert apart["labels"] == 40 and apart["sampled"]["labels"] == 20
+    assert sum(one["labels"] for one in apart["classes"].values()) == 60
     every = held.nodes.tolist()
     alone = held_out.judge(method, task, with_controls=False, chosen=chosen, sampled=every)
     assert alone["labels"] == 60 and alone["sampled"] == {}
@@ -639,6 +640,19 @@ def test_a_run_with_new_labels_is_compared_on_the_labels_that_stayed():
     for missing in ({}, {"run": "results/x"}, {"run": "results/x", "unchanged": {}}):
         assert words.since_labels(held_out(0.7), missing) == []
     assert words.since_labels({"held_out": {}, "verdict": {"figures": {}}}, parent) == []
+
+    sampled = held_out(0.9)
+    sampled["held_out"]["sampled"] = {"labels": 60, "accuracy": 0.75}
+    before = parent | {"sampled": {"labels": 58, "accuracy": 0.8}}
+    (_, told) = words.since_labels(sampled, before)
+    assert told == (
+        "Of 58 nodes drawn at random, results/x predicted 80.0 % right, and this run 75.0 % of 60."
+        " Chance alone may make a difference of 15 points. If the new labels are right, compare"
+        " both predictions of nodes that changed."
+    )
+    before["sampled"]["accuracy"] = 0.7
+    assert words.since_labels(sampled, before)[1].endswith("points.")
+    assert len(words.since_labels(sampled, parent)) == 1
 
     verdict = {"verdict": {"figures": {"unknown_share": 0.07}}}
     (_, told) = words.since_labels(held_out(0.9) | verdict, parent | {"unknown": 1, "nodes": 2000})

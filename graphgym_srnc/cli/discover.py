@@ -316,6 +316,7 @@ def _labels(
         parent["changed"] = changed
         # The next run does not judge chosen labels either.
         chosen = folder_files.of_origin(folder_files.origins(place.folder), *CHOSEN)
+        parent["sampled"] = model.result.get("held_out", {}).get("sampled", {})
         parent["unchanged"] = held_out.unchanged(model.method, place.task, {*changed, *chosen})
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     kept = kept_settings(model)

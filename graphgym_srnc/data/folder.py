@@ -195,7 +195,8 @@ def parent(folder: Path) -> dict[str, Any]:
     ``run`` is the path of the run as the user gave it, ``changed`` are the nodes that got another
     label, ``unchanged`` is what :func:`~graphgym_srnc.train.held_out.unchanged` says of others that
     are judged, and ``unknown`` of the ``nodes`` were predicted as unknown. ``named`` has nodes of
-    each named cluster, and ``skipped`` nodes drawn at random got no label.
+    each named cluster. ``sampled`` is the accuracy of the run on nodes drawn at random, and
+    ``skipped`` such nodes got no label.
 
     Raises:
         InputError: the file cannot be read.

@@ -257,7 +257,28 @@ def since_labels(result: Result, parent: Mapping[str, Any]) -> list[str]:
         parent: what the folder of the graph says of the earlier run; may be empty.
     """
     named = on_named(result["held_out"].get("named", {}))
-    return on_same_labels(result, parent) + named + on_unknown(result, parent)
+    told = on_same_labels(result, parent) + on_sample(result, parent)
+    return told + named + on_unknown(result, parent)
+
+
+def on_sample(result: Result, parent: Mapping[str, Any]) -> list[str]:
+    """Accuracy on nodes drawn at random, of the earlier run and now.
+
+    The arguments are those of :func:`since_labels`.
+    """
+    before = parent.get("sampled")
+    now = result["held_out"].get("sampled")
+    if not before or not now:
+        return []
+    points = _by_chance(before["accuracy"], now["accuracy"], now["labels"])
+    text = (
+        f"Of {counted(before['labels'], 'node')} drawn at random, {parent['run']} predicted"
+        f" {100 * before['accuracy']:.1f} % right, and this run {100 * now['accuracy']:.1f} % of"
+        f" {now['labels']:,}. Chance alone may make a difference of {points:.0f} points."
+    )
+    if now["accuracy"] < before["accuracy"]:
+        text += " If the new labels are right, compare both predictions of nodes that changed."
+    return [text]
 
 
 def on_named(found: Mapping[str, Mapping[str, int]]) -> list[str]:

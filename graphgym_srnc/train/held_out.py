@@ -66,7 +66,8 @@ def judge(
         ``as_known`` has the same three of the share that is also not predicted as unknown.
         ``alone`` has them by name of each simpler model, also of ``sampled`` nodes, and the
         ``p_value`` of the difference from ``accuracy`` by an exact McNemar test.
-        ``classes`` has, by name of each class, its number of ``labels`` and how many are ``right``.
+        ``classes`` has, by name of each class, its number of ``labels``, those of ``sampled`` nodes
+        among them, and how many are ``right``.
         ``small_components`` has these two for nodes in components of at most 5 nodes, and the
         ``mean_probability`` that the method gives its classes of other such nodes. ``unchanged`` is
         :func:`unchanged` of the judged labels. The result is empty without such labels.
@@ -90,6 +91,7 @@ def judge(
     of_sample = {name: _right(right[apart]) for name, right in alone.items()}
     alone = {name: right[~apart] for name, right in alone.items()}
     sampled_right = _right(found.at(apart).correct)
+    classes = _by_class(found, known_names(task)[: task.num_known])
     found = found.at(~apart)
     correct = found.correct
     total = len(correct)
@@ -110,18 +112,21 @@ def judge(
             }
             for name, right in alone.items()
         },
-        "classes": {
-            name: {
-                "labels": int((found.labels == k).sum()),
-                "right": int(correct[found.labels == k].sum()),
-            }
-            for k, name in enumerate(known_names(task)[: task.num_known])
-        },
+        "classes": classes,
         "small_components": _in_small_components(method, task, found),
         "checked": int(torch.isin(found.nodes, found.nodes.new_tensor([*checked])).sum()),
         "unchanged": _unchanged(found, changed),
         "sampled": sampled_right,
     }
+
+
+def _by_class(found: OutOfFold, names: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Number of held-out ``labels`` of each class by its name, and how many are ``right``."""
+    counts = {}
+    for k, name in enumerate(names):
+        is_own = found.labels == k
+        counts[name] = {"labels": int(is_own.sum()), "right": int(found.correct[is_own].sum())}
+    return counts
 
 
 def unchanged(method: Method, task: ShiftTask, changed: Collection[int]) -> dict[str, float]:
