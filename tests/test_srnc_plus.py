@@ -19,19 +19,18 @@ from graphgym_srnc.backbones import EncoderSpec
 from graphgym_srnc.core.task import ShiftTask
 from graphgym_srnc.losses.prior import UnknownEvidence
 from graphgym_srnc.methods import srnc_plus
-from graphgym_srnc.methods.shared import cross_fit, evidence, unknown_test
+from graphgym_srnc.methods.shared import cross_fit, evidence, twins, unknown_test
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.evidence import Evidence
-from graphgym_srnc.methods.shared.plan import (
-    NO_UNKNOWN,
-    TESTS,
-    UNUSUAL,
-    Judged,
-    Plan,
-    weighted_mean,
-)
+from graphgym_srnc.methods.shared.plan import TESTS, Judged, Plan, weighted_mean
 from graphgym_srnc.methods.shared.training import Term, adam, log_softmax
+from graphgym_srnc.methods.shared.unknown_share import (
+    NO_UNKNOWN,
+    UNUSUAL,
+    Unlabelled,
+    decide_on_unknown,
+)
 from graphgym_srnc.methods.shared.unknown_test import UnknownTest
 from graphgym_srnc.methods.shared.validation import Validation, calibrated, is_better
 from graphgym_srnc.methods.srnc_plus import SRNCPlus
@@ -557,6 +556,35 @@ def test_labels_of_a_part_of_the_nodes_are_compared_with_this_part(p_value, monk
         assert float(posterior[:, -1].mean()) == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.parametrize("drawn", [100, 60, 20])  # of 100 nodes; 50 suffice for a comparison
+@pytest.mark.parametrize("is_clear", [True, False])
+@pytest.mark.parametrize("low", [0, 40])
+def test_what_labels_decide_on_unknown_nodes(drawn, is_clear, low):
+    """Of the nodes that no labels represent, ``low`` are less certain than all others."""
+    judged = Judged(torch.linspace(0.3, 1, 50), torch.ones(50), torch.ones(50))
+    nodes = torch.arange(100)
+    confidence = torch.where(nodes < 100 - low, 1.0 + nodes, -1.0)
+    plan = Plan(True, p_value=0.01 if is_clear else 0.5, is_clear=is_clear, tested=50)
+    unlabelled = Unlabelled(nodes, nodes < drawn, drawn == 100)
+    found = decide_on_unknown(judged, unlabelled, lambda: confidence, plan, abstain=True)
+    assert plan == Plan(True, p_value=plan.p_value, is_clear=is_clear, tested=50)
+    assert ("least_unknown_share" in found.figures) == (drawn > 20)
+    text = found.warnings.get(NO_UNKNOWN, "")
+    if drawn == 60 and low:
+        assert not found.plan.finds_unknown and not found.plan.is_clear and "changed. New" in text
+    elif drawn == 20:
+        assert found.plan.unknown_share == float(judged.ranks.quantile(UNUSUAL))
+        assert found.episodes == 1 and "nothing tests" in text
+    elif is_clear:
+        assert "expected_accuracy" in found.figures and not text
+        assert found.kept == (judged.ranks >= found.plan.unknown_share).float().mean()
+    elif drawn == 60:
+        assert (found.plan.unknown_share, found.episodes) == (UNUSUAL, 1) and "Only 60 %" in text
+    else:
+        assert not found.plan.finds_unknown and "no significant sign" in text
+        assert found.reported == ("unknown share",)
+
+
 def test_no_node_is_unknown_where_most_others_are_unusual(monkeypatch):
     task = without_validation(one_graph(1))
     graph = copy.copy(task.source)
@@ -743,7 +771,7 @@ def test_an_iteration_counts_unknown_nodes_again_or_is_undone(two_hidden_classes
         method.gained = gained - mean + accuracy_before + noise
         method.change(unknown_share=0.5, iteration=1, least_share=least_share)
         method.episodes = 5
-        method.recount_unknown(before)
+        method.recount_unknown(method.gained, before)
 
     accuracy = mean
     recount(accuracy - 0.3, least_share=0.0)
@@ -794,7 +822,7 @@ def test_twins_never_learn_the_labels_that_they_judge(monkeypatch, two_hidden_cl
 
 
 def test_many_labels_need_one_twin_only(monkeypatch):
-    monkeypatch.setattr(srnc_plus, "ENOUGH", 10)
+    monkeypatch.setattr(twins, "ENOUGH", 10)
     method = started(without_validation(one_graph(2)))
     assert len(method.twins) == 1
 

@@ -27,7 +27,7 @@ from graphgym_srnc.gym import build, load_config, predictions
 from graphgym_srnc.io import config_files, records
 from graphgym_srnc.io.settings import flatten, is_volatile
 from graphgym_srnc.methods.shared.topics import features
-from graphgym_srnc.methods.srnc_plus import NO_UNKNOWN, TOO_SMALL
+from graphgym_srnc.methods.shared.unknown_share import NO_UNKNOWN, TOO_SMALL
 from graphgym_srnc.own.discover import analysis, feedback, page, table
 from graphgym_srnc.own.discover.candidates import Evidence
 from graphgym_srnc.own.discover.clusters import layout

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from graphgym_srnc.backbones import EncoderSpec, Graph, prepare
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
+from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.label_density import LabelDensity
 
 PROPAGATION = 10  # propagation steps of log-odds
@@ -62,6 +63,16 @@ class FirstScores(nn.Module):
         self.frequency.copy_(counts / counts.max())
         if posteriors:
             self.density.count(posteriors, logits.softmax(1), train, labels)
+
+    def of_folds(self, held_out: HeldOut, graph: Graph) -> list[Tensor]:
+        """Scores ``[V]`` of the nodes of a graph, by the classifiers and labels of each fold."""
+        posteriors = self.posteriors(graph.data)
+        scores = []
+        for fold, log_p in zip(held_out.folds, held_out.log_p):
+            logits = log_p / held_out.weight.sum()
+            self.count_labels(posteriors, logits, fold.train, fold.labels)
+            scores.append(self(logits, graph, posteriors))
+        return scores
 
     @torch.no_grad()
     def forward(self, logits: Tensor, graph: Graph, posteriors: list[Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-"""The plan of SRNC+: what labels decide, how warnings say so, and the statistics behind it."""
+"""The plan of SRNC+, the form of what labels decide, and the statistics behind it."""
 
 from __future__ import annotations
 
@@ -11,71 +11,8 @@ from torch import Tensor
 from graphgym_srnc.losses.prior import unknown_evidence
 
 SIGNIFICANT = 0.05  # p-value up to which the sign of an unknown class is clear
-WEAK = 0.2  # p-value up to which it is weak
 TESTS = 3  # of ranks, propensity and groups; Bonferroni's correction multiplies by it
-NOT_ADAPTED = {
-    True: "SRNC+ did not adapt to the target, since few of its edges seem to join nodes of the same"
-    " class (estimated assortativity {:.2f}). Classifiers of the labels alone make the predictions,"
-    " with more weight on features.",
-    False: "SRNC+ did not adapt to the target, since few edges of the source join nodes of the same"
-    " class (assortativity {:.2f}), and features alone cannot tell whether this differs on the"
-    " target. Classifiers of the labels alone make the predictions.",
-}
-"""Warnings if a target is not adapted to, by whether features are reliable."""
-
-NOT_ITERATED = (
-    "SRNC+ learned no pseudo-labels, since edges between labelled nodes hardly join nodes of the"
-    " same class more often than by chance (assortativity {:.2f}; 1 = always). Classifiers of"
-    " features and edges, weighted by held-out labels, make the predictions; you need not do"
-    " anything."
-)
-
-UNDONE = (
-    "SRNC+ predicts as before its iteration {}, since this lowered the expected accuracy (from"
-    " {:.1f} to {:.1f} % of the unlabelled nodes that the labels represent)."
-)
-
-NO_UNKNOWN = "no unknown class"  # code of the next warning
-NO_SIGN = (
-    "The labels show {} sign of an unknown class (p = {:.2g}; a clear sign: at most 0.05), so no"
-    " node is predicted as unknown."
-)
-VARIES = 0.5  # p-value up to which another division of the labels may give a clear sign
-ON_OTHER_SEEDS = (
-    " The p-value depends on how labels are divided at random: on one table it was 0.005 to 0.33"
-    " with four seeds."
-)
-UNUSUAL = 0.05  # least share of the nodes that labels were drawn from below the threshold
-UNUSUAL_PRECISION = 0.5
-"""Share of these nodes that are of an unknown class: 38, 44, 64 and 72 % in four tables."""
-_UNUSUAL = (
-    f" Nodes are predicted as unknown if they are less certain than {100 * (1 - UNUSUAL):.0f} % of"
-    " the nodes that labels were drawn from. Some may be of known classes that have changed: in"
-    " four tables, 38 to 72 % were of classes without labels. So their probability of being"
-    f" unknown is set to {100 * UNUSUAL_PRECISION:.0f} % on average."
-)
-UNUSUAL_OTHERS = (
-    "Only {:.0f} % of the unlabelled nodes could have been drawn as labelled ones, such as those of"
-    " the same time. These show no clear sign of an unknown class (p = {:.2g}), and the"
-    " labels do not test the others." + _UNUSUAL
-)
-MOST_UNUSUAL = 1 / 3  # share of the other nodes above which classes have changed
-DRIFT = (
-    "{:.0f} % of the nodes from which no labels were drawn, such as those of another time, are less"
-    f" certain than {100 * (1 - UNUSUAL):.0f} % of the others. So classes have changed. New classes"
-    " cannot be told from these, so no node is predicted as unknown. Expect a much lower accuracy"
-    " there, and label some of these nodes, drawn at random."
-)
-NOTHING_TO_TEST = (
-    "Nearly all nodes that could have been drawn as labelled ones, such as those of the same time,"
-    " have labels, so nothing tests for an unknown class." + _UNUSUAL
-)
-TOO_SMALL = "detectable share"  # code of the next warning
-DETECTABLE = (
-    "{:,} labels may not show an unknown class that has less than about {:.0f} % of the nodes, nor"
-    " a larger one that is much like a known class. If you know that there is one, set"
-    " `abstain=False`, or label some of its nodes for validation."
-)
+DONE = 0.97  # expected accuracy from which one iteration is enough
 
 
 class Plan(NamedTuple):
@@ -122,6 +59,29 @@ class Plan(NamedTuple):
     corrects: bool = True  # last, since saved models have the values in this order
 
 
+class Decision(NamedTuple):
+    """What labels decide.
+
+    Args:
+        plan: the new plan.
+        figures: numbers for the record of a run, by name.
+        warnings: sentences for the user, by code.
+        reported: topics of diagnostics that the decision covers.
+        episodes: number of iterations in all; None = as before.
+        kept: share of the correctly predicted held-out nodes that are not predicted as unknown,
+            ``[]``; None = as before.
+        favoured: share of all weights that moves to the classifier on features alone.
+    """
+
+    plan: Plan
+    figures: dict[str, float]
+    warnings: dict[str, str] = {}
+    reported: tuple[str, ...] = ()
+    episodes: int | None = None
+    kept: Tensor | None = None
+    favoured: float = 0.0
+
+
 class Judged(NamedTuple):
     """Held-out nodes of known classes of one graph.
 
@@ -138,7 +98,12 @@ class Judged(NamedTuple):
 
     def at(self, mask: Tensor) -> Judged:
         """Those where ``mask`` ``[n]`` is true."""
-        return Judged(self.ranks[mask], self.weight[mask], self.correct[mask])
+        return Judged._make(value[mask] for value in self)
+
+    def kept(self, rank: float) -> Tensor:
+        """Share of the correctly predicted nodes that are not below a rank, ``[]``."""
+        is_above = self.ranks >= rank
+        return ((self.correct * is_above).sum() / self.correct.sum().clamp(min=1)).cpu()
 
 
 def promises_more(one: Judged, other: Judged) -> bool:

@@ -13,7 +13,14 @@ from graphgym_srnc.core.task import CHOSEN_MASK, DRAWN_MASK, HIDDEN
 from graphgym_srnc.losses.ranks import low_rank_p_value
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.label_scan import Scan
-from graphgym_srnc.methods.shared.plan import SIGNIFICANT, TESTS, Judged, promises_more
+from graphgym_srnc.methods.shared.plan import (
+    SIGNIFICANT,
+    TESTS,
+    Decision,
+    Judged,
+    Plan,
+    promises_more,
+)
 from graphgym_srnc.methods.shared.propensity import Contrast
 from graphgym_srnc.methods.shared.topics import best_topics
 
@@ -101,6 +108,35 @@ class UnknownTest:
         self.held_out = held_out
         self.logits = logits
         self.class_ratio = held_out.class_ratios(pool)
+
+    def run(
+        self, scores: Sequence[Tensor], x: Tensor, plan: Plan
+    ) -> tuple[Decision, Judged, Contrast | None]:
+        """Make the tests, and rank nodes by the better confidence.
+
+        Args:
+            scores: confidence ``[V]`` of all nodes, by the classifiers of each fold.
+            x: hop features of all nodes, ``[V, D]``.
+            plan: the plan so far.
+
+        Returns:
+            The result of the tests, held-out nodes, and labelled against unlabelled nodes if label
+            propensity is the better confidence.
+        """
+        # Scores of both kinds are spread alike.
+        contrast = self.contrast(x, spread=float(scores[0][self.pool].std()))
+        p_values = self.p_values(scores, contrast)
+        p_value = min(TESTS * min(p_values.values()), 1.0)
+        judged, by_propensity = self.best_confidence(scores, contrast, p_values)
+        figures = {f"{name}_p_value": value for name, value in p_values.items()}
+        new = plan._replace(
+            p_value=p_value,
+            is_clear=p_value <= SIGNIFICANT,
+            tested=int(self.is_tested.sum()),
+            by_propensity=by_propensity,
+        )
+        decision = Decision(new, figures | {"no_unknown_p_value": p_value})
+        return decision, judged, contrast if by_propensity else None
 
     @property
     def is_tested(self) -> Tensor:

@@ -45,15 +45,8 @@ class OutOfFold(NamedTuple):
 
     def at(self, mask: Tensor) -> OutOfFold:
         """Those of some nodes only, where ``mask`` ``[m]`` is true."""
-        return OutOfFold(
-            self.nodes[mask],
-            self.labels[mask],
-            self.fold[mask],
-            self.log_p[mask],
-            self.kept,
-            None if self.gnn is None else self.gnn[mask],
-            None if self.forest is None else self.forest[mask],
-        )
+        # All but ``kept`` have a value per node.
+        return OutOfFold._make(v[mask] if v is not None and v.dim() else v for v in self)
 
 
 class Validation(NamedTuple):
