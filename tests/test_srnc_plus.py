@@ -23,6 +23,7 @@ from graphgym_srnc.methods.shared import cross_fit, evidence, twins, unknown_tes
 from graphgym_srnc.methods.shared.cluster_gnn import ClusterGNN
 from graphgym_srnc.methods.shared.cross_fit import HeldOut
 from graphgym_srnc.methods.shared.evidence import Evidence
+from graphgym_srnc.methods.shared.first_scores import FirstScores
 from graphgym_srnc.methods.shared.plan import TESTS, Judged, Plan, weighted_mean
 from graphgym_srnc.methods.shared.training import Term, adam, log_softmax
 from graphgym_srnc.methods.shared.unknown_share import (
@@ -566,7 +567,7 @@ def test_what_labels_decide_on_unknown_nodes(drawn, is_clear, low):
     confidence = torch.where(nodes < 100 - low, 1.0 + nodes, -1.0)
     plan = Plan(True, p_value=0.01 if is_clear else 0.5, is_clear=is_clear, tested=50)
     unlabelled = Unlabelled(nodes, nodes < drawn, drawn == 100)
-    found = decide_on_unknown(judged, unlabelled, lambda: confidence, plan, abstain=True)
+    found = decide_on_unknown(judged, unlabelled, confidence, plan, abstain=True)
     assert plan == Plan(True, p_value=plan.p_value, is_clear=is_clear, tested=50)
     assert ("least_unknown_share" in found.figures) == (drawn > 20)
     text = found.warnings.get(NO_UNKNOWN, "")
@@ -585,24 +586,28 @@ def test_what_labels_decide_on_unknown_nodes(drawn, is_clear, low):
         assert found.reported == ("unknown share",)
 
 
-def test_no_node_is_unknown_where_most_others_are_unusual(monkeypatch):
+@pytest.mark.parametrize("by_density", [False, True])
+def test_no_node_is_unknown_where_classifiers_doubt_most_others(by_density, monkeypatch):
+    """Nodes without labels around them alone may well be of new classes."""
     task = without_validation(one_graph(1))
     graph = copy.copy(task.source)
     graph.drawn_mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
     graph.drawn_mask[: graph.num_nodes // 2] = True
     graph.drawn_mask[task.train] = True
     task = dataclasses.replace(task, source=graph, target=graph)
-    plain = SRNCPlus.first_confidence
-    monkeypatch.setattr(
-        SRNCPlus,
-        "first_confidence",
-        lambda self, data: plain(self, data) - 100.0 * ~graph.drawn_mask,
-    )
+    plain = FirstScores.forward
+
+    def low(self, logits, graph_, posteriors):
+        score = plain(self, logits, graph_, posteriors)
+        return score - 100.0 * ~graph.drawn_mask if posteriors or not by_density else score
+
+    monkeypatch.setattr(FirstScores, "forward", low)
     method = make(steps=5, rounds=0, abstain=True)
     record = trainer.fit(method, task, selection="last")
-    assert "100 % of the nodes from which no labels were drawn" in record.warnings[NO_UNKNOWN]
-    assert not method.plan.finds_unknown
-    assert not (method.decide(method.predict(task.target)) == task.num_known).any()
+    is_unknown = method.decide(method.predict(task.target)) == task.num_known
+    assert method.plan.finds_unknown == is_unknown[~graph.drawn_mask].any() == by_density
+    told = "less certain of 100 % of the nodes from which no labels were drawn"
+    assert (told in record.warnings.get(NO_UNKNOWN, "")) != by_density
 
 
 def test_without_such_nodes_held_out_labels_bound_the_confidence(monkeypatch):

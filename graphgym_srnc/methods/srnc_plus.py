@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Sequence, cast
 
 import torch
@@ -359,8 +358,9 @@ class SRNCPlus(ClusterMethod):
             figures = self.follow(tested)
         if self.contrast is not None:
             self.contrast.fit(self.propensity, self.task.pool[:0])
-        confidence = partial(self.first_confidence, target)
-        decision = decide_on_unknown(judged, unlabelled, confidence, self.plan, self.abstain)
+        # No later node is in a community with many labels, if all of these are of an earlier time.
+        certainty = self.first(logits, self.target, [])
+        decision = decide_on_unknown(judged, unlabelled, certainty, self.plan, self.abstain)
         return figures | self.follow(decision)
 
     def choose_correction(self, held_out: HeldOut, log_p: Sequence[Tensor]) -> OutOfFold:
