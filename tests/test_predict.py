@@ -268,6 +268,8 @@ def test_nodes_predicted_as_unknown_that_are_more_likely_known_are_told():
     (doubt,) = predictions.on_unknown(pandas.DataFrame(few))
     told = "2 nodes predicted as unknown: P(unknown) is 0.04 on average, so most are probably of"
     assert doubt.startswith(told) and "Unknown is likelier than each known class, but" in doubt
+    half = {"class": ["unknown"] * 2, "p_known": [0.7, 0.308]}
+    assert "1 of 2 nodes" in predictions.on_unknown(pandas.DataFrame(half))[0]
     assert predictions.on_unknown(pandas.DataFrame(some | {"p_known": [0.4] * 12})) == []
 
 

@@ -331,7 +331,8 @@ def on_unknown(frame: pandas.DataFrame | None) -> list[str]:
     if not doubtful:
         return []
     count = f"{counted(len(p_known), 'node')} predicted as {UNKNOWN}"
-    mean = 1 - p_known.mean()
+    # SRNC+ sets a mean of 0.5 where labels do not tell it.
+    mean = round(1 - p_known.mean(), 2)
     text = f"{doubtful:,} of {count} are more likely of some known class (p_known above 0.5)"
     if mean < 0.5:
         text = f"{count}: P({UNKNOWN}) is {mean:.2f} on average, so most are probably of"
