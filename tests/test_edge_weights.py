@@ -153,6 +153,11 @@ def test_kinds_of_links_that_differ_are_told():
     assert "'cites' 30 of 30, 'follows' 0 of 30" in told
     alike = links.assign(kind=["cites", "follows"] * 30)
     assert "kinds" not in " ".join(from_frames(nodes, alike, label="topic", numbers=["size"]).notes)
+    # 20 of 30 links of the other kind join one class: too many to leave them out.
+    rows[30:50] = [(f"n{k + 3}", f"n{k + 7}", "follows") for k in range(20)]
+    useful = pandas.DataFrame(rows, columns=["from", "to", "kind"])
+    told = " ".join(from_frames(nodes, useful, label="topic", numbers=["size"]).notes)
+    assert "kinds of links" not in told
 
 
 def test_a_later_graph_has_weights_of_the_same_column(tmp_path, capsys):

@@ -16,6 +16,7 @@ KEEP = "Add the nodes of the earlier graph to the node table"
 SHOWN = 3  # most options in a line
 MOST_KINDS = 12  # values of a column of links that may be kinds
 SIGNIFICANT = 0.01  # p-value below which they differ
+LOW = 0.5  # share of links within a class, of that of the best kind, below which a kind may harm
 WEIGHTS = ("weight", "weights", "w", "value", "strength")  # usual names, in lower case
 
 
@@ -68,7 +69,7 @@ def connect(
 def _tell_kinds(
     given: Given, unread: pandas.DataFrame, made: np.ndarray, labels: np.ndarray
 ) -> None:
-    """Tell how often links of each kind join one class, if kinds in a column clearly differ.
+    """Tell how often links of each kind join one class, if it is rare for one of a column.
 
     Args:
         given: what users are told.
@@ -87,8 +88,10 @@ def _tell_kinds(
         count = pandas.crosstab(cells, is_same)
         if count.shape[1] < 2 or chi2_contingency(count).pvalue >= SIGNIFICANT:
             continue
-        order = (count[True] / count.sum(1)).sort_values(ascending=False, kind="stable").index
-        shares = [f"{kind!r} {count[True][kind]} of {count.loc[kind].sum()}" for kind in order]
+        same = (count[True] / count.sum(1)).sort_values(ascending=False, kind="stable")
+        if same.iloc[-1] >= LOW * same.iloc[0]:
+            continue
+        shares = [f"{kind!r} {count[True][kind]} of {count.loc[kind].sum()}" for kind in same.index]
         given.notes.append(
             f"{given.files[1]}: the kinds of links in the column {name} differ in how many join"
             f" nodes of one class: {', '.join(shares)}. Without the last kinds predictions may be"
