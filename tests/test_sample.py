@@ -14,7 +14,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from graphgym_srnc.cli.main import main
 from graphgym_srnc.core.task import ENOUGH, covers
-from graphgym_srnc.data import files
+from graphgym_srnc.data import files, folder
 from graphgym_srnc.data.dates import drawn
 from graphgym_srnc.methods.shared.unknown_test import Labelled
 from graphgym_srnc.own import sample
@@ -136,6 +136,10 @@ def test_the_next_run_tells_the_accuracy_of_the_sample_apart(labelled, capsys):
     for one in record["held_out"]["alone"].values():
         assert one["sampled"]["labels"] == 97 and 0 < one["sampled"]["accuracy"] <= 1
     assert "  logistic regression on features, drawn at random " in out
+    # The run after it compares its own accuracy with this one.
+    Path("one.csv").write_text("node,new_label\n3,fish\n")
+    assert not main("discover results/s --labels one.csv --labels-out third".split())
+    assert folder.parent(Path("third"))["sampled"] == record["held_out"]["sampled"]
 
 
 def test_labels_of_the_other_time_do_not_test_for_an_unknown_class():

@@ -316,7 +316,9 @@ def _labels(
         parent["changed"] = changed
         # The next run does not judge chosen labels either.
         chosen = folder_files.of_origin(folder_files.origins(place.folder), *CHOSEN)
-        parent["sampled"] = model.result.get("held_out", {}).get("sampled", {})
+        sampled_right = model.result.get("held_out", {}).get("sampled")
+        if sampled_right:
+            parent["sampled"] = sampled_right
         parent["unchanged"] = held_out.unchanged(model.method, place.task, {*changed, *chosen})
     feedback.write(out, place.graph, made, place.names, args.overwrite, place.folder, parent)
     kept = kept_settings(model)
